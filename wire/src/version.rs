@@ -75,8 +75,8 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Journal of the sensor.
-pub const JOURNAL: Format = Format::new("journal", 1);
+/// Journal of the sensor. Version 2 may have compressed segments beside the live one.
+pub const JOURNAL: Format = Format { name: "journal", first: 1, written: 2, newest: 2 };
 /// The representative's store of its domain's events.
 pub const DOMAIN_STORE: Format = Format::new("domain store", 1);
 /// A recording of processes.

@@ -13,10 +13,14 @@
 //! events into calls (`log_filters::join`).
 
 mod batch_cache;
+pub mod columns;
 pub mod fold;
 pub mod frame;
 pub mod lock;
+pub mod packer;
+pub mod packing;
 pub mod reader;
+mod reading;
 pub mod sources;
 pub mod state;
 pub mod writer;

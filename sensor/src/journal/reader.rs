@@ -4,29 +4,27 @@
 //! lock that the writer holds while it writes.
 //! Not here: which queries are allowed (`sensor::query`).
 
-use super::batch_cache::{BatchCache, DecodedBatch};
-use super::frame::{Body, Record};
+use super::batch_cache::BatchCache;
+use super::reading::Reading;
 use super::sources::Sources;
+use crate::segments::Error;
 use crate::segments::list::Segments;
-use crate::segments::segment::Segment;
-use crate::segments::window::Window;
-use crate::segments::{Error, chain};
+use crate::segments::packed::summary::Summary;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
-use wire::event::{Event, Id, Source};
-use wire::id::{Generation, SensorKey};
+use wire::event::Event;
+use wire::id::SensorKey;
 use wire::report::StoreKey;
-use wire::time::Time;
 
 /// State shared by the writer and the readers.
 pub(super) struct Shared {
     pub(super) segments: Segments<Sources>,
-    sensor: SensorKey,
+    pub(super) sensor: SensorKey,
     durable: watch::Sender<u64>,
     /// Whether a reader has all durable events and waits for more.
     is_awaited: AtomicBool,
-    batches: BatchCache,
+    pub(super) batches: BatchCache,
 }
 
 impl Shared {
@@ -58,7 +56,11 @@ impl Shared {
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
+    choose: Option<Arc<Choose>>,
 }
+
+/// Whether a block with this summary may have a requested event.
+pub(super) type Choose = dyn Fn(&Summary) -> bool + Send + Sync;
 
 /// Result of one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +75,7 @@ pub struct Page<T = Event> {
 
 impl Reader {
     pub(super) fn new(shared: Arc<Shared>) -> Reader {
-        Reader { shared }
+        Reader { shared, choose: None }
     }
 
     /// The identity of this journal: the sensor's key. An earlier journal in the same directory has another
@@ -127,6 +129,12 @@ impl Reader {
         mut keep: impl FnMut(&Event) -> bool,
     ) -> Result<Page, Error> {
         self.read_some(cursor, limit, usize::MAX, |event| keep(event).then(|| event.clone()))
+    }
+
+    /// A reader that skips blocks of compressed segments that have no event for `choose`.
+    #[must_use]
+    pub fn choosing(&self, choose: impl Fn(&Summary) -> bool + Send + Sync + 'static) -> Reader {
+        Reader { shared: Arc::clone(&self.shared), choose: Some(Arc::new(choose)) }
     }
 
     /// Returns the results of `take` for the events from `cursor` on and before `end` that it accepts.
@@ -183,6 +191,12 @@ impl Reader {
             }
             let mut reading = Reading::new(&self.shared, &segment, page.cursor)?;
             while page.events.len() < limit && looked_at < look_at_most && page.cursor < end {
+                if let Some(next) =
+                    self.choose.as_deref().and_then(|choose| reading.skip(page.cursor, choose))
+                {
+                    page.cursor = next.min(end);
+                    continue;
+                }
                 let Some(batch) = reading.next(page.cursor)? else {
                     // The rest of this segment is damaged.
                     page.missed += end - page.cursor;
@@ -208,74 +222,4 @@ impl Reader {
 
 fn unnumbered<T>(mut take: impl FnMut(&Event) -> Option<T>) -> impl FnMut(u64, &Event) -> Option<T> {
     move |_, event| take(event)
-}
-
-/// Iterates over the batches of a segment.
-struct Reading<'a> {
-    shared: &'a Shared,
-    segment: &'a Segment<Sources>,
-    window: Window,
-    /// Position of the next frame, in bytes.
-    at: u64,
-    sources: Arc<Sources>,
-}
-
-impl<'a> Reading<'a> {
-    fn new(shared: &'a Shared, segment: &'a Segment<Sources>, cursor: u64) -> Result<Reading<'a>, Error> {
-        let table = segment.table()?;
-        let at = table.place(cursor);
-        let window = Window::new(segment.file().clone(), at, table.len);
-        Ok(Reading { shared, segment, window, at, sources: Arc::clone(table.legend()) })
-    }
-
-    /// Returns the next batch that has an event at or after the cursor.
-    fn next(&mut self, cursor: u64) -> Result<Option<Arc<DecodedBatch>>, Error> {
-        loop {
-            let place = (self.segment.first, self.at);
-            let batch = match self.shared.batches.get(place) {
-                Some(batch) => batch,
-                None => {
-                    let Some(batch) = self.decode()? else { return Ok(None) };
-                    let batch = Arc::new(batch);
-                    self.shared.batches.put(place, &batch);
-                    batch
-                }
-            };
-            self.at = batch.end;
-            if batch.next() > cursor {
-                return Ok(Some(batch));
-            }
-        }
-    }
-
-    /// Decodes the frame at the read position; a frame that is no batch gives no events. `None` if there is
-    /// no frame, or none that can be read.
-    fn decode(&mut self) -> Result<Option<DecodedBatch>, Error> {
-        self.window.seek(self.at);
-        let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
-        let end = at + frame.len() as u64;
-        match chain::batch_first(frame) {
-            Ok(Some(_)) => {}
-            Ok(None) => return Ok(Some(DecodedBatch { first: 0, events: Vec::new(), end })),
-            Err(_) => return Ok(None),
-        }
-        let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
-        let Some(source) = self.sources.get(batch.generation) else {
-            // A batch without events needs no source.
-            return Ok(batch.records.is_empty().then(|| DecodedBatch { first: 0, events: Vec::new(), end }));
-        };
-        let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);
-        let events = batch.records.into_iter().map(event).collect();
-        Ok(Some(DecodedBatch { first: batch.first, events, end }))
-    }
-}
-
-fn event(sensor: SensorKey, generation: Generation, seen: Time, source: &Source, record: Record) -> Event {
-    Event {
-        id: Id { sensor, generation, offset: record.found.offset, number: record.found.number },
-        seen,
-        call: record.call,
-        content: record.found.content,
-        source: source.clone(),
-    }
 }

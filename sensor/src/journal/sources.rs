@@ -2,7 +2,9 @@
 //!
 //! Pure.
 
+use super::columns::Columns;
 use super::frame::{Birth, Body};
+use crate::segments::packed::Codec;
 use crate::segments::segment::Legend;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +13,29 @@ use wire::id::Generation;
 
 /// The sources of the generations whose events are in a segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sources(BTreeMap<Generation, Arc<Source>>);
+pub struct Sources {
+    of: BTreeMap<Generation, Arc<Source>>,
+    /// The version in the head of the segment; 0 where that was not read.
+    version: u16,
+}
 
 impl Sources {
     /// The source of a generation.
     #[must_use]
     pub fn get(&self, generation: Generation) -> Option<&Arc<Source>> {
-        self.0.get(&generation)
+        self.of.get(&generation)
+    }
+
+    /// The sources of a segment whose head has this version.
+    #[must_use]
+    pub fn of_version(version: u16) -> Sources {
+        Sources { version, ..Sources::default() }
+    }
+
+    /// The version in the head of the segment; 0 where that was not read.
+    #[must_use]
+    pub fn version(&self) -> u16 {
+        self.version
     }
 
     /// Adds the source of a new generation. Bytes of a path that are not UTF-8 become replacement characters.
@@ -27,19 +45,20 @@ impl Sources {
             file: String::from_utf8_lossy(&birth.path).into(),
             filter: birth.filter.clone(),
         };
-        self.0.insert(birth.generation, Arc::new(source));
+        self.of.insert(birth.generation, Arc::new(source));
     }
 }
 
 impl Legend for Sources {
     type Body = Body;
+    const CODEC: Option<&'static dyn Codec> = Some(&Columns);
 
     fn note(&mut self, body: &Body) {
         match body {
             Body::Generation(checkpoint) => self.add(&checkpoint.birth),
             Body::Born(birth) => self.add(birth),
+            Body::Head(head) => self.version = head.version.0,
             Body::Batch(_)
-            | Body::Head(_)
             | Body::File(_)
             | Body::Memory(..)
             | Body::Calls(_)

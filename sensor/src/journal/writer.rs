@@ -8,6 +8,7 @@
 
 use super::fold::{Fold, Replay};
 use super::frame::{Batch, Birth, BodyRef, FileHead};
+use super::packer::Packer;
 use super::reader::{Reader, Shared};
 use super::sources::Sources;
 use super::state::State;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use wire::at_end::AtEnd;
 use wire::id::SensorKey;
 use wire::report::Mark;
+use wire::version::JOURNAL;
 
 /// Changes in one frame of a head: well below the limit on the length of a frame.
 const CHANGES_PER_FRAME: usize = 1024;
@@ -111,6 +113,12 @@ impl Journal {
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader::new(self.shared.clone())
+    }
+
+    /// Returns what compresses the closed segments of this journal; only one may be used.
+    #[must_use]
+    pub fn packer(&self) -> Packer {
+        Packer::new(Arc::clone(&self.disk), Arc::clone(&self.shared))
     }
 
     /// Whether bytes are pending: the caller must not read more until [`Journal::flush`] succeeds.
@@ -295,7 +303,8 @@ fn begin_first(disk: &Arc<dyn Disk>, state: State) -> Result<Live<State, Sources
     head.flush()?;
     let (len, chain) = (head.at, head.chain);
     file.end_head();
-    let segment = Arc::new(Segment::new(first, file, Some(Table::new(len, Sources::default()))));
+    let segment =
+        Arc::new(Segment::new(first, file, Some(Table::new(len, Sources::of_version(JOURNAL.written)))));
     Ok(Live { state, segment, len, head_len: len, chain })
 }
 
@@ -309,7 +318,7 @@ fn begin(disk: &dyn Disk, state: State, memories: &impl Memories) -> Result<Live
         (len, chain) = (head.at, head.chain);
         Ok(())
     })?;
-    let mut sources = Sources::default();
+    let mut sources = Sources::of_version(JOURNAL.written);
     state.generations.values().for_each(|checkpoint| sources.add(&checkpoint.birth));
     let segment = Arc::new(Segment::new(first, file, Some(Table::new(len, sources))));
     Ok(Live { state, segment, len, head_len: len, chain })

@@ -9,7 +9,7 @@ use crate::journal::frame::{self, Body};
 use crate::journal::reader::Reader;
 use crate::journal::sources::Sources;
 use crate::segments::disk::Disk;
-use crate::segments::segment::{Legend, firsts, name};
+use crate::segments::segment::{Legend, firsts, name, open};
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
 use compact_str::CompactString;
@@ -118,7 +118,7 @@ impl Outbox {
     }
 
     fn open(&self, first: u64, next: u64) -> Result<Option<Place>, Error> {
-        let file = match self.disk.open(&name(first)) {
+        let file = match open(&*self.disk, first, Sources::CODEC) {
             Ok(file) => file,
             // Deleted since the directory was listed: the events are counted as gone when a later segment is
             // read.
@@ -139,10 +139,12 @@ impl Outbox {
 impl Place {
     /// Loads the next batch with an event at or after `next`. Returns `false` at the end of what can be read.
     fn fill(&mut self, durable: u64) -> Result<bool, Error> {
+        let goes_on = self.window.goes_on_after_damage();
         while let Some((_, frame)) = self.window.frame()? {
             match chain::batch_first(frame) {
                 Ok(Some(first)) if first >= durable => return Ok(false),
                 Ok(_) => {}
+                Err(_) if goes_on => continue,
                 Err(_) => return Ok(false),
             }
             let Some(body) = chain::body(frame) else { return Ok(false) };

@@ -4,6 +4,7 @@
 //! creates the directory with mode 0700 and files with mode 0600, and follows no symbolic link.
 //! Not here: the content of the files.
 
+use super::packed::file::PackedFile;
 use daemon::{state_file, state_folder};
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -78,6 +79,10 @@ pub trait Stored: Send + Sync {
     /// # Errors
     /// Any I/O error; what was written since the last successful sync may then be lost.
     fn sync(&self) -> io::Result<()>;
+    /// The compressed segment that this file is, if it is one.
+    fn packed(&self) -> Option<&PackedFile> {
+        None
+    }
 }
 
 /// The real directory.

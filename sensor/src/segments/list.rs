@@ -14,6 +14,8 @@ use tokio::sync::watch;
 /// The segments of a log, the oldest first.
 pub struct Segments<L> {
     all: Mutex<VecDeque<Arc<Segment<L>>>>,
+    /// Held while a segment is replaced or removed from the list, so that no deleted one gets its name again.
+    names: Mutex<()>,
     next: watch::Sender<u64>,
 }
 
@@ -31,7 +33,11 @@ impl<L: Legend> Segments<L> {
     /// Creates the list, the live segment last; the next event gets the number `next`.
     #[must_use]
     pub fn new(older: Vec<Arc<Segment<L>>>, live: Arc<Segment<L>>, next: u64) -> Segments<L> {
-        let segments = Segments { all: Mutex::new(older.into()), next: watch::Sender::new(next) };
+        let segments = Segments {
+            all: Mutex::new(older.into()),
+            names: Mutex::default(),
+            next: watch::Sender::new(next),
+        };
         segments.replace_live(live, 0);
         segments
     }
@@ -50,12 +56,35 @@ impl<L: Legend> Segments<L> {
     /// Adds a new live segment and removes the oldest `deleted` ones. If the old live segment has no events,
     /// the new one replaces it.
     pub fn replace_live(&self, live: Arc<Segment<L>>, deleted: usize) {
+        let _names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.back().is_some_and(|last| last.first == live.first) {
             all.pop_back();
         }
         all.push_back(live);
         all.drain(..deleted);
+    }
+
+    /// Replaces a closed segment by the same one in another file, which `rename` gives its name. Returns
+    /// `false` and does nothing if the segment was removed from the list.
+    ///
+    /// # Errors
+    /// If `rename` fails; the segment is as it was then.
+    pub fn replace(
+        &self,
+        first: u64,
+        rename: impl FnOnce() -> Result<Arc<Segment<L>>, Error>,
+    ) -> Result<bool, Error> {
+        let _names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if !lock().iter().any(|segment| segment.first == first) {
+            return Ok(false);
+        }
+        let replacement = rename()?;
+        if let Some(segment) = lock().iter_mut().find(|segment| segment.first == first) {
+            *segment = replacement;
+        }
+        Ok(true)
     }
 
     #[must_use]
@@ -77,7 +106,7 @@ impl<L: Legend> Segments<L> {
     /// If the disk refuses.
     pub fn beyond_budget(&self, budget_bytes: u64, more_bytes: u64) -> Result<Vec<u64>, Error> {
         let all = self.all();
-        let lens = all.iter().map(|segment| segment.size()).collect::<Result<Vec<_>, _>>()?;
+        let lens = all.iter().map(|segment| segment.stored_len()).collect::<Result<Vec<_>, _>>()?;
         let mut total = lens.iter().sum::<u64>() + more_bytes;
         let mut doomed = Vec::new();
         for (segment, len) in all.iter().zip(lens).take(all.len().saturating_sub(1)) {

@@ -15,6 +15,7 @@ pub mod chain;
 pub mod deferred_file;
 pub mod disk;
 pub mod list;
+pub mod packed;
 pub mod recovery;
 pub mod segment;
 pub mod sync_limiter;

@@ -7,6 +7,7 @@
 //! Not here: what frames mean (each log has its own [`Fold`]).
 
 use super::disk::Disk;
+use super::packed::{Codec, pack};
 use super::segment::{Legend, Segment, Table, firsts, name};
 use super::unreadable::{Content, Mark, Moment, Reason, UnreadableLog};
 use super::window::Window;
@@ -24,6 +25,8 @@ pub trait Fold<R: ?Sized>: Default {
     const CONTENT: Content;
     /// The version of the content of the frames.
     const FORMAT: Format;
+    /// The codec of compressed segments; `None` where this log has none.
+    const CODEC: Option<&'static dyn Codec>;
 
     /// Returns what a frame says about the events before it and in it.
     fn mark(body: &Self::Body) -> Mark;
@@ -110,7 +113,13 @@ where
     let mut firsts = firsts(&names);
     let mut recovered = Recovered { live: None, older: Vec::new(), notes: Vec::new(), is_shorter: false };
     while let Some(first) = firsts.pop() {
-        recovered.live = fold::<F, L, R>(disk, open(first)?, replay, &mut recovered.notes)?;
+        let mut newest = open(first)?;
+        if newest.file().packed().is_some() {
+            // The segments after it have damaged heads: the log goes on in this one.
+            pack::expand(disk, first, newest.file())?;
+            newest = open(first)?;
+        }
+        recovered.live = fold::<F, L, R>(disk, newest, replay, &mut recovered.notes)?;
         if recovered.live.is_some() {
             break;
         }

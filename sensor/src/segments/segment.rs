@@ -4,6 +4,9 @@
 //! segment from an earlier run is built at the first read.
 
 use super::disk::{Disk, Stored};
+use super::packed::Codec;
+use super::packed::directory::Directory;
+use super::packed::file;
 use super::window::Window;
 use super::{Error, chain};
 use serde::de::DeserializeOwned;
@@ -57,6 +60,21 @@ pub fn create(
     })
 }
 
+/// Opens a segment, compressed or not.
+///
+/// # Errors
+/// Any I/O error.
+pub fn open(
+    disk: &dyn Disk,
+    first: u64,
+    codec: Option<&'static dyn Codec>,
+) -> std::io::Result<Arc<dyn Stored>> {
+    match codec {
+        Some(codec) => file::open(disk, &name(first), codec),
+        None => disk.open(&name(first)),
+    }
+}
+
 /// Deletes segments; a missing file is no error.
 ///
 /// # Errors
@@ -76,6 +94,8 @@ pub fn delete(disk: &dyn Disk, firsts: &[u64]) -> Result<(), Error> {
 /// What readers of a segment need besides the positions of its events; collected from its other frames.
 pub trait Legend: Clone + Default {
     type Body: DeserializeOwned;
+    /// The codec of compressed segments; `None` where this log has none.
+    const CODEC: Option<&'static dyn Codec>;
 
     /// Collects from a frame of the segment.
     fn note(&mut self, body: &Self::Body);
@@ -102,6 +122,23 @@ impl<L: Legend> Table<L> {
     #[must_use]
     pub fn new(len: u64, legend: L) -> Table<L> {
         Table { len, legend: Arc::new(legend), index: Arc::default() }
+    }
+
+    /// The table of a compressed segment; `None` where its directory was lost.
+    fn of(directory: &Directory) -> Option<Table<L>> {
+        let (packed, len) = directory.legend.as_ref()?;
+        let frames = zstd::bulk::decompress(packed, usize::try_from(*len).ok()?).ok()?;
+        let mut table = Table::new(directory.len(), L::default());
+        let mut rest = frames.as_slice();
+        while let Some(len) = wire::codec::frame_len(rest) {
+            let frame = rest.get(..len)?;
+            table.legend_mut().note(&chain::body(frame)?);
+            rest = &rest[len..];
+        }
+        for entry in &directory.entries {
+            Arc::make_mut(&mut table.index).push((entry.extent.first, entry.extent.at));
+        }
+        Some(table)
     }
 
     #[must_use]
@@ -141,7 +178,7 @@ impl<L: Legend> Segment<L> {
     /// # Errors
     /// Any I/O error.
     pub fn open(disk: &dyn Disk, first: u64) -> std::io::Result<Segment<L>> {
-        Ok(Segment::new(first, disk.open(&name(first))?, None))
+        Ok(Segment::new(first, open(disk, first, L::CODEC)?, None))
     }
 
     #[must_use]
@@ -149,12 +186,23 @@ impl<L: Legend> Segment<L> {
         &self.file
     }
 
-    /// The length of its file, in bytes.
+    /// The length of its frames, in bytes.
     ///
     /// # Errors
     /// If the disk refuses.
     pub fn size(&self) -> Result<u64, Error> {
         self.file.size().map_err(Error::disk(format!("measure {}", name(self.first))))
+    }
+
+    /// The length of its file on the disk, in bytes.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn stored_len(&self) -> Result<u64, Error> {
+        match self.file.packed() {
+            Some(packed) => packed.stored_len().map_err(Error::disk(format!("measure {}", name(self.first)))),
+            None => self.size(),
+        }
     }
 
     /// Changes the published table.
@@ -178,6 +226,12 @@ impl<L: Legend> Segment<L> {
     }
 
     fn scan(&self) -> Result<Table<L>, Error> {
+        if let Some(packed) = self.file.packed() {
+            let directory = packed.directory().map_err(Error::disk(format!("read {}", name(self.first))))?;
+            if let Some(table) = Table::of(&directory) {
+                return Ok(table);
+            }
+        }
         let mut table = Table::new(self.size()?, L::default());
         let mut window = Window::new(Arc::clone(&self.file), 0, table.len);
         while let Some((at, frame)) = window.frame()? {
@@ -204,6 +258,7 @@ pub(super) struct NoLegend;
 #[cfg(test)]
 impl Legend for NoLegend {
     type Body = ();
+    const CODEC: Option<&'static dyn Codec> = None;
 
     fn note(&mut self, (): &()) {}
 }

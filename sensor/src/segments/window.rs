@@ -50,6 +50,12 @@ impl Window {
         Ok(Some((self.at + from as u64, &self.bytes[from..from + whole])))
     }
 
+    /// Whether a damaged frame is followed by others: in a compressed segment the lengths of frames are right.
+    #[must_use]
+    pub fn goes_on_after_damage(&self) -> bool {
+        self.file.packed().is_some()
+    }
+
     /// Continues at this offset, in bytes.
     pub fn seek(&mut self, at: u64) {
         let within = at.checked_sub(self.at).and_then(|used| usize::try_from(used).ok());
@@ -72,12 +78,25 @@ impl Window {
         self.used = 0;
         let have = self.bytes.len();
         let from = self.at + have as u64;
+        if let Some(packed) = self.file.packed() {
+            return if have == 0 { self.fill_block(packed.block(from)) } else { Ok(()) };
+        }
         let room = usize::try_from(self.end.saturating_sub(from)).unwrap_or(usize::MAX);
         let want = len.max(WINDOW_LEN_BYTES).saturating_sub(have).min(room);
         self.bytes.resize(have + want, 0);
         let got = self.file.read_at(&mut self.bytes[have..], from);
         let got = got.map_err(Error::disk("read a segment"))?;
         self.bytes.truncate(have + got);
+        Ok(())
+    }
+
+    /// Takes a block of a compressed segment as the buffer: it has whole frames, so nothing else is in it.
+    fn fill_block(&mut self, block: std::io::Result<Option<(u64, Vec<u8>)>>) -> Result<(), Error> {
+        let from = self.at;
+        if let Some((start, frames)) = block.map_err(Error::disk("read a segment"))? {
+            (self.at, self.used) = (start, usize::try_from(from - start).unwrap_or(usize::MAX));
+            self.bytes = frames;
+        }
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::path_set::PathSet;
 use super::status::{FileStatus, StatusTable, TailStatus};
 use super::watch::{Wake, Wakeup, Watch};
 use super::{Config, Error};
+use crate::journal::packing::Packing;
 use crate::journal::reader::Reader;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +52,7 @@ pub struct Handle {
     sensor: SensorKey,
     marks: MarkList,
     thread: Mutex<Option<JoinHandle<()>>>,
+    packing: Mutex<Option<Packing>>,
 }
 
 impl Handle {
@@ -76,13 +78,23 @@ impl Handle {
         let wakeup = Arc::new(Wakeup::default());
         let (status, reader, sensor) = (ingest.status(), ingest.reader(), ingest.sensor());
         let marks = ingest.marks();
+        let packing = Packing::start(ingest.packer())
+            .map_err(|source| Error::System { what: "start a thread".into(), source })?;
         let watch = Watch::new(wakeup.clone(), watched);
         let waited = wakeup.clone();
         let thread = std::thread::Builder::new()
             .name("tail".into())
             .spawn(move || run(ingest, watch, &waited))
             .map_err(|source| Error::System { what: "start a thread".into(), source })?;
-        Ok(Handle { wakeup, status, reader, sensor, marks, thread: Mutex::new(Some(thread)) })
+        Ok(Handle {
+            wakeup,
+            status,
+            reader,
+            sensor,
+            marks,
+            thread: Mutex::new(Some(thread)),
+            packing: Mutex::new(Some(packing)),
+        })
     }
 
     /// The sequence number that the next event will get; it changes whenever events are added.
@@ -143,6 +155,7 @@ impl Handle {
     /// Read what there is, make it durable, and return when that is done. A further call does nothing.
     pub fn stop(&self) {
         self.wakeup.notify(|wake| wake.stop = true);
+        drop(self.packing.lock().unwrap_or_else(PoisonError::into_inner).take());
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
             && thread.join().is_err()

@@ -19,6 +19,7 @@ use super::watch::Wake;
 use super::{Config, Error};
 use crate::journal::frame::PathBytes;
 use crate::journal::lock::Lock;
+use crate::journal::packer::Packer;
 use crate::journal::reader::Reader;
 use crate::journal::writer::Journal;
 use crate::segments::disk::{Directory, Disk};
@@ -123,6 +124,12 @@ impl Ingest {
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.core.journal().reader()
+    }
+
+    /// Returns what compresses the closed segments of the journal; only one may be used.
+    #[must_use]
+    pub fn packer(&self) -> Packer {
+        self.core.journal().packer()
     }
 
     /// This sensor's key.

@@ -5,6 +5,7 @@
 
 use super::frame::Body;
 use super::ledger::Ledger;
+use crate::segments::packed::Codec;
 use crate::segments::segment::Legend;
 use std::collections::BTreeMap;
 use wire::id::SensorKey;
@@ -33,6 +34,7 @@ impl SegmentStart {
 
 impl Legend for SegmentStart {
     type Body = Body;
+    const CODEC: Option<&'static dyn Codec> = None;
 
     fn note(&mut self, body: &Body) {
         match body {

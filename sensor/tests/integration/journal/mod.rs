@@ -3,9 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, unreachable_pub)]
 
+mod dying;
 mod log;
 
 mod ends;
+mod packed;
 mod power;
 mod readers;
 mod retention;
