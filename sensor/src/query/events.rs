@@ -4,10 +4,12 @@
 //! survives restarts; a journal that was created again rejects it. A query for the last events that match
 //! searches backwards from the newest. The disk is read where that may block.
 
+use super::block_query::BlockQuery;
 use super::encoded_events::{AnswerFields, EncodedEvents};
 use crate::call_ids;
 use crate::journal::reader::{Page, Reader};
 use crate::representative::cursor::Cursor;
+use crate::segments::packed::summary::Term;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::dispatch::blocking_pool::BlockingPool;
@@ -78,6 +80,23 @@ impl EventQuery {
         let of_job = self.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
         let of_user = self.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
         MatchingCalls { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
+    }
+
+    /// Returns what a block must have to be read.
+    fn blocks(&self, chosen: &MatchingCalls) -> BlockQuery {
+        let calls = |calls: &HashSet<CompactString>| calls.iter().map(|call| Term::call(call)).collect();
+        let with = |name: Term, mut others: Vec<Term>| {
+            others.push(name);
+            others
+        };
+        let names = [
+            self.calls.as_ref().map(|calls| calls.iter().map(|call| Term::call(call)).collect()),
+            self.job.as_ref().map(|job| with(Term::job(job), calls(&chosen.of_job))),
+            self.user.as_ref().map(|user| with(Term::user(user), calls(&chosen.of_user))),
+            self.host.as_ref().map(|host| vec![Term::host(host)]),
+        ];
+        let (kinds, since, until) = (self.kinds.clone(), self.since, self.until);
+        BlockQuery { kinds, since, until, names: names.into_iter().flatten().collect() }
     }
 
     pub(super) fn fits(&self, event: &Event, chosen: &MatchingCalls) -> bool {
@@ -214,7 +233,7 @@ impl Events {
         let reading = move || {
             let chosen = chosen_of(&wanted, &joiner);
             let mut last = VecDeque::new();
-            let page = reader.read_before(begin, end, |event| {
+            let page = reader_of(&reader, &wanted, &chosen).read_before(begin, end, |event| {
                 if wanted.fits(event, &chosen) {
                     if last.len() == wanted.limit {
                         last.pop_front();
@@ -243,6 +262,7 @@ impl Events {
             let chosen = chosen_of(&wanted, &joiner);
             let limit = wanted.limit - found.len();
             let take = |event: &Event| wanted.fits(event, &chosen).then(|| add(&mut found, event, &joiner));
+            let reader = reader_of(&reader, &wanted, &chosen);
             let page = reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)?;
             Ok((page, found))
         };
@@ -298,6 +318,12 @@ fn chosen_of(wanted: &EventQuery, joiner: &Mutex<Joiner>) -> MatchingCalls {
         true => wanted.chosen(&joiner.lock().unwrap_or_else(PoisonError::into_inner)),
         false => MatchingCalls::default(),
     }
+}
+
+/// Returns a reader that skips blocks without requested events.
+fn reader_of(reader: &Reader, wanted: &EventQuery, chosen: &MatchingCalls) -> Reader {
+    let blocks = wanted.blocks(chosen);
+    reader.choosing(move |summary| blocks.chooses(summary))
 }
 
 /// Converts a failure to read the disk to a fault.
