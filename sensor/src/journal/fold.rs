@@ -3,10 +3,8 @@
 //! Pure. Recovery folds what a crash left; the fuzz target folds arbitrary bytes.
 //! Not here: whether frames are whole and follow each other ([`crate::segments::recovery`]).
 
-use super::columns::Columns;
 use super::frame::{Birth, Body, PathBytes, Record};
 use super::state::State;
-use crate::segments::packed::Codec;
 use crate::segments::recovery::{self, Damage};
 use crate::segments::unreadable::{Content, Mark};
 use compact_str::CompactString;
@@ -45,7 +43,6 @@ impl<R: Replay> recovery::Fold<R> for Fold {
                  other ids; its place in the domain, recordings and the audit trail stay",
     };
     const FORMAT: Format = JOURNAL;
-    const CODEC: Option<&'static dyn Codec> = Some(&Columns);
 
     fn mark(body: &Body) -> Mark {
         match body {

@@ -73,7 +73,7 @@ impl Packer {
         let (new, last) = (unfinished(segment.first), name(segment.first));
         let replaced = self.shared.segments.replace(segment.first, || {
             self.disk.rename(&new, &last).map_err(Error::disk(format!("rename {new}")))?;
-            let packed = Segment::open(&*self.disk, segment.first);
+            let packed = Segment::open(&self.disk, segment.first);
             Ok(Arc::new(packed.map_err(Error::disk(format!("open {last}")))?))
         });
         if !matches!(replaced, Ok(true)) {

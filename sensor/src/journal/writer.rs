@@ -74,7 +74,7 @@ impl Journal {
         fresh_key: SensorKey,
         replay: &mut impl Replay,
     ) -> Result<(Journal, Vec<String>), Error> {
-        let recovered = recovery::recover::<Fold, Sources, _>(&*disk, replay)?;
+        let recovered = recovery::recover::<Fold, Sources, _>(&disk, replay)?;
         let live = match recovered.live {
             Some(live) => live,
             None => begin_first(&disk, State::new(fresh_key))?,

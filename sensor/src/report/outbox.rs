@@ -118,7 +118,7 @@ impl Outbox {
     }
 
     fn open(&self, first: u64, next: u64) -> Result<Option<Place>, Error> {
-        let file = match open(&*self.disk, first, Sources::CODEC) {
+        let file = match open(&self.disk, first, Sources::CODEC) {
             Ok(file) => file,
             // Deleted since the directory was listed: the events are counted as gone when a later segment is
             // read.

@@ -7,7 +7,7 @@
 //! Not here: what frames mean (each log has its own [`Fold`]).
 
 use super::disk::Disk;
-use super::packed::{Codec, pack};
+use super::packed::pack;
 use super::segment::{Legend, Segment, Table, firsts, name};
 use super::unreadable::{Content, Mark, Moment, Reason, UnreadableLog};
 use super::window::Window;
@@ -25,8 +25,6 @@ pub trait Fold<R: ?Sized>: Default {
     const CONTENT: Content;
     /// The version of the content of the frames.
     const FORMAT: Format;
-    /// The codec of compressed segments; `None` where this log has none.
-    const CODEC: Option<&'static dyn Codec>;
 
     /// Returns what a frame says about the events before it and in it.
     fn mark(body: &Self::Body) -> Mark;
@@ -97,14 +95,15 @@ pub struct Live<S, L> {
 ///
 /// # Errors
 /// If the disk refuses, or another version of the program wrote the log.
-pub fn recover<F, L, R>(disk: &dyn Disk, replay: &mut R) -> Result<Recovered<F::State, L>, Error>
+pub fn recover<F, L, R>(at: &Arc<dyn Disk>, replay: &mut R) -> Result<Recovered<F::State, L>, Error>
 where
     F: Fold<R>,
     L: Legend<Body = F::Body>,
     R: ?Sized,
 {
+    let disk = &**at;
     let refused = |name, source| UnreadableLog::refused::<F, R>(disk, name, source);
-    let open = |first| Segment::open(disk, first).map_err(|source| refused(Some(name(first)), source));
+    let open = |first| Segment::open(at, first).map_err(|source| refused(Some(name(first)), source));
     let names = disk.names().map_err(|source| refused(None, source))?;
     for unfinished in names.iter().filter(|name| name.ends_with(".new")) {
         // A head that was never completed: nothing depends on it.

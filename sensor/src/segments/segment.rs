@@ -65,7 +65,7 @@ pub fn create(
 /// # Errors
 /// Any I/O error.
 pub fn open(
-    disk: &dyn Disk,
+    disk: &Arc<dyn Disk>,
     first: u64,
     codec: Option<&'static dyn Codec>,
 ) -> std::io::Result<Arc<dyn Stored>> {
@@ -177,7 +177,7 @@ impl<L: Legend> Segment<L> {
     ///
     /// # Errors
     /// Any I/O error.
-    pub fn open(disk: &dyn Disk, first: u64) -> std::io::Result<Segment<L>> {
+    pub fn open(disk: &Arc<dyn Disk>, first: u64) -> std::io::Result<Segment<L>> {
         Ok(Segment::new(first, open(disk, first, L::CODEC)?, None))
     }
 

@@ -8,7 +8,7 @@
 
 use super::disk::Disk;
 use super::recovery::Fold;
-use super::segment::{firsts, name, open};
+use super::segment::{firsts, name};
 use super::window::Window;
 use super::{Error, chain};
 use jiff::Timestamp;
@@ -195,7 +195,7 @@ impl Loss {
 
 /// Passes the marks of a segment to `take`, until it returns `false` or a frame cannot be read.
 fn marks<F: Fold<R>, R: ?Sized>(disk: &dyn Disk, first: u64, mut take: impl FnMut(Mark) -> bool) {
-    let Ok(file) = open(disk, first, F::CODEC) else { return };
+    let Ok(file) = disk.open(&name(first)) else { return };
     let Ok(size) = file.size() else { return };
     let mut window = Window::new(file, 0, size);
     while let Ok(Some((_, frame))) = window.frame() {

@@ -4,7 +4,6 @@
 
 use super::frame::{Batch, Body};
 use super::ledger::Ledger;
-use crate::segments::packed::Codec;
 use crate::segments::recovery::{self, Damage};
 use crate::segments::unreadable::{Content, Mark};
 use wire::id::Generation;
@@ -36,7 +35,6 @@ impl<R: Replay + ?Sized> recovery::Fold<R> for Fold {
         beside: "members then send again what their journals still hold, and followers of the domain may miss the rest",
     };
     const FORMAT: Format = DOMAIN_STORE;
-    const CODEC: Option<&'static dyn Codec> = None;
 
     fn mark(body: &Body) -> Mark {
         match body {

@@ -75,7 +75,7 @@ impl Store {
         fresh_key: StoreKey,
         replay: &mut dyn Replay,
     ) -> Result<(Store, Vec<String>), Error> {
-        let mut recovered = recovery::recover::<Fold, SegmentStart, _>(&*disk, replay)?;
+        let mut recovered = recovery::recover::<Fold, SegmentStart, _>(&disk, replay)?;
         let mut live = match recovered.live {
             Some(live) => live,
             None => begin(&*disk, Ledger::new(fresh_key), &[])?,

@@ -1,7 +1,8 @@
 //! A compressed segment as a file: it reads as the frames of the segment.
 //!
 //! Shell. A block is decoded at a time, and none is cached: [`super::super::window::Window`] holds the block
-//! that it reads. Not here: writing ([`super::pack`]).
+//! that it reads. The file is opened for each read, as a journal has hundreds; once it is deleted, its blocks
+//! read as damaged ones. Not here: writing ([`super::pack`]).
 
 use super::Codec;
 use super::directory::{Block, Directory, END_LEN_BYTES, Entry, Form, MAGIC};
@@ -15,9 +16,10 @@ use wire::codec::{BODY_LEN_MAX_BYTES, HEADER_LEN_BYTES, decode};
 /// has the length of a frame there, which is no text, so four at most.
 const MATCHING_MIN: usize = 6;
 
-/// An open compressed segment.
+/// A compressed segment.
 pub struct PackedFile {
-    file: Arc<dyn Stored>,
+    disk: Arc<dyn Disk>,
+    name: String,
     codec: &'static dyn Codec,
     directory: Mutex<Option<Arc<Directory>>>,
 }
@@ -26,7 +28,7 @@ pub struct PackedFile {
 ///
 /// # Errors
 /// Any I/O error.
-pub fn open(disk: &dyn Disk, name: &str, codec: &'static dyn Codec) -> io::Result<Arc<dyn Stored>> {
+pub fn open(disk: &Arc<dyn Disk>, name: &str, codec: &'static dyn Codec) -> io::Result<Arc<dyn Stored>> {
     let file = disk.open(name)?;
     let mut start = [0; MAGIC.len()];
     let got = file.read_at(&mut start, 0)?;
@@ -34,7 +36,8 @@ pub fn open(disk: &dyn Disk, name: &str, codec: &'static dyn Codec) -> io::Resul
     if matching < MATCHING_MIN {
         return Ok(file);
     }
-    Ok(Arc::new(PackedFile { file, codec, directory: Mutex::default() }))
+    let (disk, name) = (Arc::clone(disk), name.to_owned());
+    Ok(Arc::new(PackedFile { disk, name, codec, directory: Mutex::default() }))
 }
 
 impl PackedFile {
@@ -43,7 +46,16 @@ impl PackedFile {
     /// # Errors
     /// Any I/O error.
     pub fn stored_len(&self) -> io::Result<u64> {
-        self.file.size()
+        self.file()?.map_or(Ok(0), |file| file.size())
+    }
+
+    /// Opens the file; `None` if the segment was deleted.
+    fn file(&self) -> io::Result<Option<Arc<dyn Stored>>> {
+        match self.disk.open(&self.name) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the directory; if it is damaged, one that is made from the blocks.
@@ -55,9 +67,10 @@ impl PackedFile {
         if let Some(directory) = &*directory {
             return Ok(Arc::clone(directory));
         }
-        let read = match self.stored_directory()? {
+        let Some(file) = self.file()? else { return Ok(Arc::default()) };
+        let read = match stored_directory(&*file)? {
             Some(read) => read,
-            None => self.rebuild()?,
+            None => rebuild(&file)?,
         };
         let read = Arc::new(read);
         *directory = Some(Arc::clone(&read));
@@ -86,7 +99,8 @@ impl PackedFile {
     /// # Errors
     /// If the file cannot be read.
     pub fn encoded(&self, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
-        let bytes = self.read(entry.place, entry.stored as usize)?;
+        let Some(file) = self.file()? else { return Ok(None) };
+        let bytes = read(&*file, entry.place, entry.stored as usize)?;
         let block = decode::<Block<Vec<u8>>>(&bytes).ok().flatten().map(|(block, _)| block);
         Ok(block.filter(|block| block.extent == entry.extent).map(|block| block.data))
     }
@@ -98,43 +112,44 @@ impl PackedFile {
             Form::General => zstd::bulk::decompress(&data, entry.extent.len as usize).ok(),
         })
     }
+}
 
-    fn read(&self, at: u64, len: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0; len.min(BODY_LEN_MAX_BYTES + HEADER_LEN_BYTES)];
-        let got = self.file.read_at(&mut bytes, at)?;
-        bytes.truncate(got);
-        Ok(bytes)
+fn read(file: &dyn Stored, at: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len.min(BODY_LEN_MAX_BYTES + HEADER_LEN_BYTES)];
+    let got = file.read_at(&mut bytes, at)?;
+    bytes.truncate(got);
+    Ok(bytes)
+}
+
+fn stored_directory(file: &dyn Stored) -> io::Result<Option<Directory>> {
+    let Some(end_at) = file.size()?.checked_sub(END_LEN_BYTES as u64) else { return Ok(None) };
+    let end = read(file, end_at, END_LEN_BYTES)?;
+    let Some((at, MAGIC)) = end
+        .split_first_chunk()
+        .and_then(|(at, magic)| Some((u64::from_le_bytes(*at), <[u8; MAGIC.len()]>::try_from(magic).ok()?)))
+    else {
+        return Ok(None);
+    };
+    let len = usize::try_from(end_at.saturating_sub(at)).unwrap_or(usize::MAX);
+    let bytes = read(file, at, len)?;
+    let directory = decode::<Directory>(&bytes).ok().flatten().map(|(directory, _)| directory);
+    Ok(directory.filter(Directory::is_ordered))
+}
+
+/// Makes a directory from the blocks that can be read.
+fn rebuild(file: &Arc<dyn Stored>) -> io::Result<Directory> {
+    let mut window = Window::new(Arc::clone(file), MAGIC.len() as u64, u64::MAX);
+    let mut entries = Vec::new();
+    while let Some((place, frame)) = window.frame().map_err(io::Error::other)? {
+        let Ok(Some((block, _))) = decode::<Block<Vec<u8>>>(frame) else { continue };
+        let stored = u32::try_from(frame.len()).unwrap_or(u32::MAX);
+        entries.push(Entry { extent: block.extent, place, stored, summary: None });
     }
-
-    fn stored_directory(&self) -> io::Result<Option<Directory>> {
-        let Some(end_at) = self.file.size()?.checked_sub(END_LEN_BYTES as u64) else { return Ok(None) };
-        let end = self.read(end_at, END_LEN_BYTES)?;
-        let Some((at, MAGIC)) = end.split_first_chunk().and_then(|(at, magic)| {
-            Some((u64::from_le_bytes(*at), <[u8; MAGIC.len()]>::try_from(magic).ok()?))
-        }) else {
-            return Ok(None);
-        };
-        let len = usize::try_from(end_at.saturating_sub(at)).unwrap_or(usize::MAX);
-        let bytes = self.read(at, len)?;
-        let directory = decode::<Directory>(&bytes).ok().flatten().map(|(directory, _)| directory);
-        Ok(directory.filter(Directory::is_ordered))
-    }
-
-    /// Makes a directory from the blocks that can be read.
-    fn rebuild(&self) -> io::Result<Directory> {
-        let mut window = Window::new(Arc::clone(&self.file), MAGIC.len() as u64, u64::MAX);
-        let mut entries = Vec::new();
-        while let Some((place, frame)) = window.frame().map_err(io::Error::other)? {
-            let Ok(Some((block, _))) = decode::<Block<Vec<u8>>>(frame) else { continue };
-            let stored = u32::try_from(frame.len()).unwrap_or(u32::MAX);
-            entries.push(Entry { extent: block.extent, place, stored, summary: None });
-        }
-        let directory = Directory { entries, legend: None };
-        if directory.is_ordered() {
-            Ok(directory)
-        } else {
-            Err(io::Error::new(ErrorKind::InvalidData, "the blocks of a segment contradict each other"))
-        }
+    let directory = Directory { entries, legend: None };
+    if directory.is_ordered() {
+        Ok(directory)
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidData, "the blocks of a segment contradict each other"))
     }
 }
 
@@ -182,7 +197,8 @@ impl Stored for PackedFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync()
+        // It was durable before it had its name.
+        Ok(())
     }
 
     fn packed(&self) -> Option<&PackedFile> {
