@@ -18,6 +18,7 @@ use sensor::journal::writer::Journal;
 use sensor::representative::replay::CallReplay;
 use sensor::representative::store::writer::Store;
 use sensor::segments::disk::Directory;
+use sensor::segments::packed::directory::MAGIC;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("directory", &[(DIRECTORY_SNAPSHOT, 2)], directory_of_two),
     ("proxy", &[(ACCOUNTS, 1)], accounts),
     ("history", &[(HISTORY, 1)], history),
+    ("packed", &[(JOURNAL, 2)], packed),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -168,6 +170,15 @@ fn alone(state: &Path) {
     assert!(!recording.segments.is_empty() && recording.end.is_some());
     // The event of the audit trail.
     assert_eq!(journal(&state.join("sensor/journal")).len(), 1);
+}
+
+/// State of a sensor that compressed the first segment of its journal.
+fn packed(state: &Path) {
+    let folder = state.join("sensor/journal");
+    let compressed = fs::read_dir(&folder).unwrap().map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    assert_eq!(compressed.filter(|bytes| bytes.starts_with(&MAGIC)).count(), 1);
+    let offsets: Vec<u64> = journal(&folder).iter().map(|event| event.id.offset).collect();
+    assert_eq!(offsets, (0..600).map(|line| line * 100).collect::<Vec<_>>());
 }
 
 fn directory_of_two(state: &Path) {
