@@ -9,6 +9,9 @@
 //!     batch | born | acknowledged …
 //! ```
 //!
+//! Closed segments are compressed in the background ([`packer`], [`crate::segments::packed`]), by columns
+//! ([`columns`]), and keep their names and the numbers of their events.
+//!
 //! Not here: how segments survive a crash ([`crate::segments`]), reading logs ([`crate::tail`]), joining
 //! events into calls (`log_filters::join`).
 
@@ -41,7 +44,8 @@ pub const SEGMENT_LEN_BYTES: u64 = 16 << 20;
 /// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed quickly.
 pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
 
-/// Default of [`Config::budget_bytes`]: about two million events.
+/// Default of [`Config::budget_bytes`], on the disk: about two million events as they are written, and more
+/// than ten million compressed.
 pub const BUDGET_BYTES: u64 = 256 << 20;
 
 impl Default for Config {

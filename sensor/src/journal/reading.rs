@@ -61,7 +61,7 @@ impl<'a> Reading<'a> {
             return None;
         }
         let next = directory.entries.get(from + skipped);
-        self.at = next.map_or(directory.len(), |next| next.extent.at);
+        self.at = next.map_or(directory.len_bytes(), |next| next.extent.at);
         Some(next.map_or(u64::MAX, |next| next.extent.first))
     }
 

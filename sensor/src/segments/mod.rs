@@ -9,6 +9,7 @@
 //! Invariant: a segment gets its name only when its head is durable, and is whole on disk before the next one
 //! is started; so only the end of the last segment can be missing or torn. Every frame carries the checksum
 //! of the frame before it, so bytes left over from an older end of the file are never read as new frames.
+//! A closed segment may be compressed; it has the same name, and reads as the same frames ([`packed`]).
 //! Not here: what frames say besides the numbers of events, when a segment ends, when events are durable.
 
 pub mod chain;

@@ -128,7 +128,7 @@ impl<L: Legend> Table<L> {
     fn of(directory: &Directory) -> Option<Table<L>> {
         let (packed, len) = directory.legend.as_ref()?;
         let frames = zstd::bulk::decompress(packed, usize::try_from(*len).ok()?).ok()?;
-        let mut table = Table::new(directory.len(), L::default());
+        let mut table = Table::new(directory.len_bytes(), L::default());
         let mut rest = frames.as_slice();
         while let Some(len) = wire::codec::frame_len(rest) {
             let frame = rest.get(..len)?;

@@ -61,9 +61,9 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Length of the frames of the segment, in bytes.
+    /// Length of the frames of the segment.
     #[must_use]
-    pub fn len(&self) -> u64 {
+    pub fn len_bytes(&self) -> u64 {
         self.entries.last().map_or(0, |last| last.extent.at + u64::from(last.extent.len))
     }
 

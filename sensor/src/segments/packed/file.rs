@@ -193,7 +193,7 @@ impl Stored for PackedFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.directory()?.len())
+        Ok(self.directory()?.len_bytes())
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -96,7 +96,7 @@ fn write(
         chain = chain::checksum(frame);
     }
     out.push(&mut draft)?;
-    if out.directory.len() != len || out.finish(&legend)? >= len {
+    if out.directory.len_bytes() != len || out.finish(&legend)? >= len {
         return Ok(Written::Unfit);
     }
     new.sync().map_err(refused())?;
