@@ -6,6 +6,7 @@ use crate::simulated::{Random, Simulated};
 use sensor::journal::Config;
 use sensor::journal::frame::Body;
 use sensor::journal::packer::Step;
+use sensor::journal::packing::Packing;
 use sensor::report::outbox::Outbox;
 use sensor::segments::chain;
 use sensor::segments::packed::directory::MAGIC;
@@ -267,6 +268,23 @@ fn nothing_is_compressed_before_an_older_program_would_refuse_the_journal() {
     pack(&writer);
     assert_eq!(packed(&disk).len(), disk.names().len() - 1);
     writer.check();
+}
+
+#[test]
+fn the_thread_compresses_what_is_closed_while_events_are_written_and_ends_when_it_is_dropped() {
+    let disk = Simulated::default();
+    let mut writer = Writer::open(&disk, CONFIG);
+    read(&mut writer, 2000);
+    let packing = Packing::start(writer.journal.packer()).unwrap();
+    let closed = disk.names().len() - 1;
+    while packed(&disk).len() < closed {
+        writer.read(1).unwrap();
+        std::thread::yield_now();
+    }
+    drop(packing);
+    writer.check();
+    drop(writer);
+    Writer::open(&disk, CONFIG).check();
 }
 
 /// Writes a segment again with another version in its head.
