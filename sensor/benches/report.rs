@@ -104,6 +104,7 @@ fn member(nth: u32) -> (Sender, PeerKey) {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
+        has_minutes: false,
     };
     (Sender::new(identity, MarkList::default()), PeerKey(peer))
 }
@@ -159,6 +160,7 @@ impl Bench {
                     let sender = self.members.iter_mut().find(|(_, of)| *of == link).unwrap();
                     sender.0.handle_bytes(&bytes).unwrap();
                 }
+                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
                 Output::Close(_, why) => panic!("closed: {why}"),
             }
         }

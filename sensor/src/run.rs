@@ -4,6 +4,7 @@
 
 mod modules;
 mod own_report;
+mod pasts;
 mod process_sampling;
 mod status;
 
@@ -31,6 +32,7 @@ use crate::serving::roster::Rosters;
 use crate::serving::watch;
 use crate::tail;
 use log_filters::join::Joiner;
+use pasts::Pasts;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio_util::sync::CancellationToken;
@@ -79,10 +81,7 @@ pub struct Sensor {
     tail: Arc<tail::handle::Handle>,
     sampler: Sampler,
     processes: process::sampler::Sampler,
-    /// `None` if the configuration turns it off.
-    history: Option<(history::worker::Worker, history::worker::Handle)>,
-    /// Copies of the minutes of all hosts of the domain; `None` if the configuration turns them off.
-    copies: Option<(history::worker::Worker, history::worker::Copies)>,
+    pasts: Pasts,
     /// `None` if the configuration turns it off.
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
@@ -141,12 +140,7 @@ impl Sensor {
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
-        let history = history::worker::set_up(config.history.limits, state, config.host.clone());
-        let history = history.map(|(worker, sink, handle)| {
-            sampler.set_sink(Box::new(move |table| sink.store(table)));
-            (worker, handle)
-        });
-        let copies = history::worker::set_up_copies(config.history.copies, state);
+        let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler);
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving } =
@@ -165,20 +159,17 @@ impl Sensor {
             processes: processes.handle(),
             serving: serving.clone(),
             channels: channels.clone(),
-            history: history.as_ref().map(|(_, handle)| handle.clone()),
-            copies: copies.as_ref().map(|(_, copies)| copies.handle().clone()),
+            history: pasts.own(),
+            copies: pasts.copies().map(|copies| copies.handle().clone()),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
             daemon_health: Arc::clone(&daemon_health),
         };
-        let pasts = (
-            history.as_ref().map(|(_, handle)| handle.clone()),
-            copies.as_ref().map(|(_, copies)| copies.clone()),
-        );
-        let service = service.with_copies(pasts.1.clone());
+        let service = service.with_copies(pasts.copies());
+        let stored = (pasts.own(), pasts.copies());
         let own =
-            own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone(), pasts)
+            own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone(), stored)
                 .map_err(Error::Report)?;
         let link = Link::new(own);
         Ok(Sensor {
@@ -188,8 +179,7 @@ impl Sensor {
             tail,
             sampler,
             processes,
-            history,
-            copies,
+            pasts,
             recorder,
             serving: (watch, serving),
             channels,
@@ -249,13 +239,13 @@ impl Sensor {
     /// Returns the history of its metrics, if the configuration has one.
     #[must_use]
     pub fn history(&self) -> Option<history::worker::Handle> {
-        self.history.as_ref().map(|(_, handle)| handle.clone())
+        self.pasts.own()
     }
 
     /// Returns the copies of its domain's history, if the configuration has them.
     #[must_use]
     pub fn copies(&self) -> Option<history::worker::Copies> {
-        self.copies.as_ref().map(|(_, copies)| copies.clone())
+        self.pasts.copies()
     }
 
     /// Returns its flight recorder, if the configuration has one.
@@ -375,8 +365,7 @@ impl Sensor {
             tail,
             sampler,
             processes,
-            history,
-            copies,
+            pasts,
             recorder,
             serving,
             channels,
@@ -394,10 +383,7 @@ impl Sensor {
         let (pumping, serving_rolls) = (pump.run(shutdown.clone()), rolls.run(shutdown.clone()));
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
-        // It ends after the sampling thread, whose last sweep it stores.
-        let storing = history.map(|(worker, _)| tokio::task::spawn_blocking(move || worker.run()));
-        let (copying, copies) = copies.unzip();
-        let copying = copying.map(|worker| tokio::task::spawn_blocking(move || worker.run()));
+        let storing = pasts.start();
         // A sensor that is alone has all of its domain's history.
         let service = if link.is_some() { service.with_copies(None) } else { service };
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
@@ -437,13 +423,7 @@ impl Sensor {
         drop(watched);
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
-        if let Some(storing) = storing {
-            storing.await.map_err(Error::History)?;
-        }
-        if let Some((copying, copies)) = copying.zip(copies) {
-            let ended = tokio::task::spawn_blocking(move || copies.end()).await;
-            ended.and(copying.await).map_err(Error::History)?;
-        }
+        storing.end().await.map_err(Error::History)?;
         result
     }
 }

@@ -1,0 +1,67 @@
+//! The histories of a sensor: that of its host, and the copies of its domain's.
+//!
+//! Not here: what they store ([`crate::history`]).
+
+use crate::config::history::Config;
+use crate::history::worker::{Copies, Handle, Worker, set_up, set_up_copies};
+use crate::sample::sampler::Sampler;
+use std::path::Path;
+use tokio::task::{JoinError, JoinHandle};
+use wire::id::HostName;
+
+/// Histories, each `None` if the configuration turns it off.
+pub(super) struct Pasts {
+    own: Option<(Worker, Handle)>,
+    copies: Option<(Worker, Copies)>,
+}
+
+/// Histories whose workers run.
+pub(super) struct Running {
+    storing: Option<JoinHandle<()>>,
+    copying: Option<(JoinHandle<()>, Copies)>,
+}
+
+impl Pasts {
+    /// Creates the histories in the state folder; the sampler's sweeps are stored.
+    pub(super) fn set_up(config: Config, state: &Path, host: HostName, sampler: &mut Sampler) -> Pasts {
+        let own = set_up(config.limits, state, host).map(|(worker, sink, handle)| {
+            sampler.set_sink(Box::new(move |table| sink.store(table)));
+            (worker, handle)
+        });
+        Pasts { own, copies: set_up_copies(config.copies, state) }
+    }
+
+    pub(super) fn own(&self) -> Option<Handle> {
+        self.own.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    pub(super) fn copies(&self) -> Option<Copies> {
+        self.copies.as_ref().map(|(_, copies)| copies.clone())
+    }
+
+    /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
+    pub(super) fn start(self) -> Running {
+        let run = |worker: Worker| tokio::task::spawn_blocking(move || worker.run());
+        Running {
+            storing: self.own.map(|(worker, _)| run(worker)),
+            copying: self.copies.map(|(worker, copies)| (run(worker), copies)),
+        }
+    }
+}
+
+impl Running {
+    /// Waits until all is written.
+    ///
+    /// # Errors
+    /// If a worker panicked.
+    pub(super) async fn end(self) -> Result<(), JoinError> {
+        if let Some(storing) = self.storing {
+            storing.await?;
+        }
+        if let Some((copying, copies)) = self.copying {
+            tokio::task::spawn_blocking(move || copies.end()).await?;
+            copying.await?;
+        }
+        Ok(())
+    }
+}
