@@ -37,9 +37,9 @@ pub struct Config {
     pub budget_bytes: u64,
 }
 
-/// Default of [`Config::segment_len_bytes`]: after a crash one segment is replayed, which takes a good third
-/// of a second. On a busy sensor the head alone would fill a shorter segment.
-pub const SEGMENT_LEN_BYTES: u64 = 16 << 20;
+/// Default of [`Config::segment_len_bytes`]: after a crash one segment is replayed, which takes two thirds of
+/// a second. On a busy sensor the head has up to 5 MB, which shorter segments would have more often.
+pub const SEGMENT_LEN_BYTES: u64 = 32 << 20;
 
 /// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed quickly.
 pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
