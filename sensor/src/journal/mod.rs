@@ -44,8 +44,8 @@ pub const SEGMENT_LEN_BYTES: u64 = 32 << 20;
 /// Length to replay, in bytes, above which an orderly stop starts a new segment: less is replayed quickly.
 pub const REPLAYED_MAX_BYTES: u64 = 2 << 20;
 
-/// Default of [`Config::budget_bytes`], on the disk: about two million events as they are written, and more
-/// than ten million compressed.
+/// Default of [`Config::budget_bytes`], on the disk: about two million events as they are written, and about
+/// ten million compressed.
 pub const BUDGET_BYTES: u64 = 256 << 20;
 
 impl Default for Config {
