@@ -87,10 +87,6 @@ fn main() {
     let per_event = |bytes: u64| bytes as f64 / events as f64;
     println!("log               {:7.2} bytes an event", per_event(logged));
     println!("journal           {:7.2} bytes an event", per_event(size(&state.join("journal"))));
-    if let Ok(keep) = std::env::var("VISPERF_KEEP_JOURNAL") {
-        std::process::Command::new("cp").arg("-r").arg(state.join("journal")).arg(keep).status().unwrap();
-        return;
-    }
     queries(&ingest.reader(), &joiner, "before");
     let (started, work) = (Instant::now(), processor_time());
     let mut packer = ingest.packer();
@@ -104,9 +100,6 @@ fn main() {
     );
     queries(&ingest.reader(), &joiner, "packed");
     grep(&logs[0]);
-    if let Ok(keep) = std::env::var("VISPERF_KEEP_JOURNAL") {
-        std::fs::rename(state.join("journal"), keep).unwrap();
-    }
 }
 
 fn size(folder: &Path) -> u64 {
