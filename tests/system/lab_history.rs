@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
 use system_tests::lab::domains::{Domain, agreed, sensor, settled, visperf};
@@ -30,7 +30,7 @@ const COPIED: Duration = Duration::from_secs(90);
 const NAME: &str = "made_up";
 
 fn now() -> Time {
-    SystemTime::now().into()
+    overlay::clock::calendar()
 }
 
 /// Stores the past of a host.

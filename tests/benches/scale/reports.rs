@@ -86,6 +86,7 @@ impl Reporting {
                 hosts: Vec::new(),
                 boot: "boot".into(),
                 started: Time::from_micros(1),
+                has_minutes: false,
             };
             let mut sender = Sender::new(identity, MarkList::default());
             sender.connect(JournalRange { oldest: 0, next: 0, acknowledged: None }, Time::default());
@@ -128,6 +129,7 @@ impl Reporting {
                     let sender = self.members.get_mut(&link).expect("it connected");
                     sender.handle_bytes(&bytes).expect("the representative speaks the protocol");
                 }
+                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
                 Output::Close(_, why) => panic!("closed: {why}"),
             }
         }
