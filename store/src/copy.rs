@@ -252,7 +252,7 @@ impl Writer {
     }
 
     /// Adds a minute that was read from another store, where its metrics have these numbers; metrics without a
-    /// name are left out. The row that was added last is not added again.
+    /// name are left out. Rows that are here are not added again.
     ///
     /// # Errors
     /// If the bytes are not a row.
@@ -278,7 +278,7 @@ impl Writer {
         let number = index.names.host_number(name);
         let host = index.hosts.entry(number).or_insert_with(|| Host::new(number, Continue::default()));
         let end = row.number.saturating_add(1);
-        if host.minutes.newest() == Some((end, row.start)) {
+        if host.minutes.has(end, row.start) {
             return Ok(());
         }
         let packed = pack(buckets.iter().map(|(series, bucket)| (*series, bucket)));

@@ -108,7 +108,8 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
             (end(Tier::Raw, number), end(Tier::Minute, number), end(Tier::Hour, number));
         let next = [raw.0, minute.0.max(hour.1), hour.0];
         let mut host = Host::new(number, Continue { next, rolled_up: minute.1 });
-        host.minutes.set_newest(newest_row(&tiers[Tier::Minute.index()], number));
+        let (newest, latest) = newest_row(&tiers[Tier::Minute.index()], number).unzip();
+        host.minutes.set_newest(newest, latest);
         restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
         let hours =
             each_row(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
@@ -134,14 +135,22 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
     }
 }
 
-/// End and start of the newest row of a host in the blocks of a tier.
-fn newest_row(files: &TierFiles, host: HostNo) -> Option<(u64, Time)> {
+/// End and start of the newest row of a host in the blocks of a tier, and the latest start of any.
+fn newest_row(files: &TierFiles, host: HostNo) -> Option<((u64, Time), Time)> {
+    let mut latest = None;
+    for segment in files.segments() {
+        segment.each_extent(|extent| {
+            if extent.host == host {
+                latest = latest.max(Some(extent.latest));
+            }
+        });
+    }
     let of_host = |segment: &Arc<Segment>| segment.entries(|extent| extent.host == host).pop();
     let (segment, entry) =
         files.segments().iter().rev().find_map(|segment| Some((segment, of_host(segment)?)))?;
     // After the clock was set back the newest row is not the latest.
     let start = segment.open_block(&entry, |_| false).ok().and_then(|opened| opened.times.last().copied());
-    Some((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)))
+    Some(((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)), latest?))
 }
 
 /// Restores the previous values of counters from the newest minutes.

@@ -43,11 +43,13 @@ pub(crate) struct Rollup {
     open: Option<BucketRow>,
     /// End and start of the newest row that was closed.
     newest: Option<(u64, Time)>,
+    /// Latest start of any row that was closed: not that of the newest after the clock was set back.
+    latest: Option<Time>,
 }
 
 impl Rollup {
     pub(crate) fn new(host: HostNo, period: Duration, first_row: u64) -> Rollup {
-        Rollup { host, period, first_row, closed: Vec::new(), open: None, newest: None }
+        Rollup { host, period, first_row, closed: Vec::new(), open: None, newest: None, latest: None }
     }
 
     /// Adds a row of the finer tier, with its number. Returns the row that this closed, if any, and its number.
@@ -78,6 +80,7 @@ impl Rollup {
     /// Adds a row that is closed already.
     pub(crate) fn append(&mut self, row: ClosedRow) {
         self.newest = Some((row.finer_end, row.start));
+        self.latest = self.latest.max(Some(row.start));
         self.closed.push(row);
     }
 
@@ -86,9 +89,15 @@ impl Rollup {
         self.newest
     }
 
-    /// Sets the newest row, of those that are sealed.
-    pub(crate) fn set_newest(&mut self, newest: Option<(u64, Time)>) {
-        self.newest = newest;
+    /// Whether a copied row is one of those that were added. After its host was installed again, numbers are lower
+    /// and times later.
+    pub(crate) fn has(&self, finer_end: u64, start: Time) -> bool {
+        self.newest.is_some_and(|(end, _)| finer_end <= end) && Some(start) <= self.latest
+    }
+
+    /// Sets the newest row, and the latest, of those that are sealed.
+    pub(crate) fn set_newest(&mut self, newest: Option<(u64, Time)>, latest: Option<Time>) {
+        (self.newest, self.latest) = (newest, latest);
     }
 
     /// Number of the next closed row.
