@@ -158,7 +158,7 @@ fn again_and_again(mut daemons: Vec<Daemon>, hosts: &[Host]) {
     }
     let (mut current, _) = agreed(&daemons, None).unwrap();
     settled(&daemons).unwrap();
-    let begun = now();
+    let start = now();
     for _ in 0..count {
         std::thread::sleep(Duration::from_secs(50));
         let dead = take(&mut daemons, &current);
@@ -170,10 +170,10 @@ fn again_and_again(mut daemons: Vec<Daemon>, hosts: &[Host]) {
     }
     // The minute of the last sample is over, and is fetched.
     std::thread::sleep(Duration::from_secs(60) + COPIED);
-    let secs = now().since(begun).as_secs();
+    let secs = now().since(start).as_secs();
     let found = minutes(&daemons[0], "node_load1", secs);
     let (from, to) =
-        (begun.micros().unsigned_abs() / 60_000_000 + 1, begun.micros().unsigned_abs() / 60_000_000 + count);
+        (start.micros().unsigned_abs() / 60_000_000 + 1, start.micros().unsigned_abs() / 60_000_000 + count);
     let missing: Vec<String> = hosts
         .iter()
         .flat_map(|host| {
