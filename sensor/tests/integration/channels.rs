@@ -102,7 +102,8 @@ async fn a_first_sample_has_what_was_used_of_late() {
 #[tokio::test]
 async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
     const SWEEPS: u64 = 640;
-    // The cost of a hundred evaluations without optimization is not tested here.
+    // Slow enough for a hundred evaluations without optimization between two sweeps: their cost is not tested here.
+    const RATE_HZ: f64 = 8.0;
     let hub = Hub::with_budget(Shares::new(10_000, 10_000));
     let mut tap = hub.tap();
     let filters = filters();
@@ -110,7 +111,8 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
         .map(|number| {
             let every = [1, 2, 4, 8, 64][number % 5];
             let (filter, pids) = filters[number / 5 % filters.len()].clone();
-            let id = hub.subscribe(wanted(64.0 / f64::from(u32::try_from(every).unwrap()), filter)).unwrap();
+            let id =
+                hub.subscribe(wanted(RATE_HZ / f64::from(u32::try_from(every).unwrap()), filter)).unwrap();
             Taker { id, every, pids, got: Vec::new() }
         })
         .collect();
@@ -118,10 +120,10 @@ async fn stalled_and_endless_subscribers_cost_the_others_nothing() {
         budget: Budget { queue_bytes: 8192, ..wanted.budget },
         ..wanted
     };
-    let stalled: Vec<Id> = (0..10).map(|_| hub.subscribe(small(wanted(64.0, ""))).unwrap()).collect();
+    let stalled: Vec<Id> = (0..10).map(|_| hub.subscribe(small(wanted(RATE_HZ, ""))).unwrap()).collect();
     let endless = hub.subscribe(scripted("loop {}")).unwrap();
     assert_eq!(hub.statuses().len(), 100);
-    let (mut view, period) = (View::default(), Duration::from_secs_f64(1.0 / 64.0));
+    let (mut view, period) = (View::default(), Duration::from_secs_f64(1.0 / RATE_HZ));
     for number in 1..=SWEEPS {
         let now = Duration::from_secs(1) + period * u32::try_from(number).unwrap();
         sweep(&mut view, number, now);
