@@ -110,8 +110,8 @@ pub struct Status {
     processes: process::sampler::Handle,
     serving: watch::Handle,
     channels: Hub,
-    history: Option<history::worker::Handle>,
-    copies: Option<history::worker::Handle>,
+    history: Option<history::handle::Handle>,
+    copies: Option<history::handle::Handle>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -238,13 +238,13 @@ impl Sensor {
 
     /// Returns the history of its metrics, if the configuration has one.
     #[must_use]
-    pub fn history(&self) -> Option<history::worker::Handle> {
+    pub fn history(&self) -> Option<history::handle::Handle> {
         self.pasts.own()
     }
 
     /// Returns the copies of its domain's history, if the configuration has them.
     #[must_use]
-    pub fn copies(&self) -> Option<history::worker::Copies> {
+    pub fn copies(&self) -> Option<history::copies::Copies> {
         self.pasts.copies()
     }
 

@@ -3,4 +3,7 @@
 //!
 //! Not here: the format and the queries (`store`), the method (`query::history`).
 
-pub mod worker;
+pub mod copies;
+pub mod handle;
+pub mod sweeps;
+pub(crate) mod writing;

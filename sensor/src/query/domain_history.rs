@@ -5,7 +5,9 @@
 
 use super::domain::absent;
 use super::history::{answer, reader};
-use crate::history::worker::{Copies, Handle, calendar};
+use crate::history::copies::Copies;
+use crate::history::handle::Handle;
+use crate::history::writing::calendar;
 use crate::representative::service;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;

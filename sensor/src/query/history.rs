@@ -4,7 +4,8 @@
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
 use super::metrics::{POINTS_MAX, opened};
-use crate::history::worker::{Handle, calendar};
+use crate::history::handle::Handle;
+use crate::history::writing::calendar;
 use crate::sample::glob::Glob;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
@@ -13,7 +14,7 @@ use rpc::fault::Fault;
 use std::time::Duration;
 use store::mark::Mark;
 use store::plan::Part;
-use store::query::{By, Point, Subject, TooLarge, quantile};
+use store::query::{Answer, By, Point, Subject, TooLarge, quantile};
 use store::reader::{Reader, Selection};
 use store::tier::Tier;
 use wire::api::history::{
@@ -145,17 +146,10 @@ fn too_large(error: TooLarge) -> Fault {
 
 fn samples(history: &Reader, selection: &Selection) -> Result<History, Fault> {
     let found = history.values(selection, POINTS_MAX).map_err(too_large)?;
-    let series = found.series.into_iter().map(|(subject, points)| {
+    Ok(shown(found, |subject, points| {
         let sample = |(time, value): &(Time, Number)| Sample { time: UnixTime(*time), value: Value(*value) };
         series_of(subject, None, points.iter().map(sample).collect())
-    });
-    Ok(History {
-        series: series.collect(),
-        tiers: tiers(&found.parts),
-        damaged: found.damaged,
-        marks: marks(&found.marks),
-        ..History::default()
-    })
+    }))
 }
 
 fn steps(
@@ -181,21 +175,24 @@ fn steps(
     let share = share(params.aggregate);
     let max = if share.is_some() { VALUES_READ_MAX } else { POINTS_MAX };
     let found = history.steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
-    let series = found.series.into_iter().map(|(subject, points)| {
+    Ok(shown(found, |subject, points| {
         let aggregate = resolved(params.aggregate, subject.metric.semantics);
         let sample = |point: &Point| {
             let value = value(point, aggregate)?;
             Some(Sample { time: UnixTime(point.time), value: Value(value) })
         };
         series_of(subject, Some(aggregate), points.iter().filter_map(sample).collect())
-    });
-    Ok(History {
-        series: series.collect(),
+    }))
+}
+
+fn shown<P>(found: Answer<P>, series: impl Fn(Subject, Vec<P>) -> HistorySeries) -> History {
+    History {
+        series: found.series.into_iter().map(|(subject, points)| series(subject, points)).collect(),
         tiers: tiers(&found.parts),
         damaged: found.damaged,
         marks: marks(&found.marks),
         ..History::default()
-    })
+    }
 }
 
 fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample>) -> HistorySeries {

@@ -2,7 +2,7 @@
 //!
 //! Rule: an answer has a bounded number of points, the newest. Not here: sampling (`sample`).
 
-use crate::history::worker as history;
+use crate::history::{handle as history, writing::calendar};
 use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
 use rpc::dispatch::blocking_pool::BlockingPool;
@@ -112,7 +112,7 @@ fn stored(history: &history::Handle, params: &MetricsParams) -> Result<Vec<api::
     let wanted = MetricQuery::new(params)?;
     let reader =
         history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))?;
-    let now = history::calendar();
+    let now = calendar();
     let until = params.until.map_or(now, |until| until.0);
     let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
     let mut span = until.since(since);

@@ -4,7 +4,9 @@
 //! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
 
 use super::sender::{OUTPUT_LEN_BYTES, Sender};
-use crate::history::worker::{Copied, Copies, Handle, calendar};
+use crate::history::copies::{Copied, Copies};
+use crate::history::handle::Handle;
+use crate::history::writing::calendar;
 use std::sync::Arc;
 use std::time::Duration;
 use store::copy::Sent;

@@ -6,7 +6,7 @@
 
 use super::domain::{Domain, Link, Now, Output};
 use super::hosts::Role;
-use crate::history::worker::Copied;
+use crate::history::copies::Copied;
 use std::time::Duration;
 use wire::id::HostName;
 use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Held, Minutes, Positions};

@@ -24,7 +24,7 @@ use super::store::frame::Member;
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
 use super::watermarks::Watermarks;
-use crate::history::worker::Copied;
+use crate::history::copies::Copied;
 use crate::segments::Error;
 use crate::segments::disk::Disk;
 use compact_str::CompactString;

@@ -15,7 +15,7 @@ use super::hosts::{ElectionEntry, Role};
 use super::session::Session;
 use super::watermarks::Watermarks;
 use super::worker::{self, Inbox, Query};
-use crate::history::worker::Copies;
+use crate::history::copies::Copies;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

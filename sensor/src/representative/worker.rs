@@ -11,7 +11,7 @@ use super::hosts::ElectionEntry;
 use super::service::{Duty, Shared};
 use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
-use crate::history::worker::Copies;
+use crate::history::copies::Copies;
 use crate::segments;
 use crate::segments::sync_limiter::SyncLimiter;
 use crate::tail::handle::MachineClock;

@@ -5,7 +5,8 @@
 
 use super::Status;
 use crate::config::Config;
-use crate::history::worker as history;
+use crate::history::copies::Copies;
+use crate::history::handle::Handle as History;
 use crate::report::copying::CopyInputs;
 use crate::report::link::LinkInputs;
 use crate::report::outbox::Outbox;
@@ -36,7 +37,7 @@ pub(super) fn own(
     sampler: &sampler::Handle,
     status: Status,
     service: service::Handle,
-    (history, copies): (Option<history::Handle>, Option<history::Copies>),
+    (history, copies): (Option<History>, Option<Copies>),
 ) -> std::io::Result<LinkInputs> {
     let reader = tail.reader();
     let disk = Arc::new(Directory::new(state.join("journal"))?);

@@ -3,7 +3,9 @@
 //! Not here: what they store ([`crate::history`]).
 
 use crate::config::history::Config;
-use crate::history::worker::{Copies, Handle, Worker, set_up, set_up_copies};
+use crate::history::copies::{self, Copies};
+use crate::history::handle::Handle;
+use crate::history::sweeps;
 use crate::sample::sampler::Sampler;
 use std::path::Path;
 use tokio::task::{JoinError, JoinHandle};
@@ -11,8 +13,8 @@ use wire::id::HostName;
 
 /// Histories, each `None` if the configuration turns it off.
 pub(super) struct Pasts {
-    own: Option<(Worker, Handle)>,
-    copies: Option<(Worker, Copies)>,
+    own: Option<(sweeps::Worker, Handle)>,
+    copies: Option<(copies::Worker, Copies)>,
 }
 
 /// Histories whose workers run.
@@ -24,11 +26,11 @@ pub(super) struct Running {
 impl Pasts {
     /// Creates the histories in the state folder; the sampler's sweeps are stored.
     pub(super) fn set_up(config: Config, state: &Path, host: HostName, sampler: &mut Sampler) -> Pasts {
-        let own = set_up(config.limits, state, host).map(|(worker, sink, handle)| {
+        let own = sweeps::set_up(config.limits, state, host).map(|(worker, sink, handle)| {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
-        Pasts { own, copies: set_up_copies(config.copies, state) }
+        Pasts { own, copies: copies::set_up(config.copies, state) }
     }
 
     pub(super) fn own(&self) -> Option<Handle> {
@@ -41,10 +43,10 @@ impl Pasts {
 
     /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
     pub(super) fn start(self) -> Running {
-        let run = |worker: Worker| tokio::task::spawn_blocking(move || worker.run());
+        use tokio::task::spawn_blocking;
         Running {
-            storing: self.own.map(|(worker, _)| run(worker)),
-            copying: self.copies.map(|(worker, copies)| (run(worker), copies)),
+            storing: self.own.map(|(worker, _)| spawn_blocking(move || worker.run())),
+            copying: self.copies.map(|(worker, copies)| (spawn_blocking(move || worker.run()), copies)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::report::hostile::{hello, send};
 use crate::report::rig::{Rig, host, now_at};
-use sensor::history::worker::Copied;
+use sensor::history::copies::Copied;
 use sensor::representative::domain::{Config, Link, Output};
 use sensor::representative::hosts::{ElectionEntry, Role};
 use std::time::Duration;
