@@ -26,6 +26,7 @@ use wire::time::Time;
   visperf metrics
   visperf metrics 'node_memory_*' --host wn01
   visperf metrics node_load1 --since 1d
+  visperf metrics node_load1 --since yesterday --until today --plot
   visperf metrics 'node_network_*_bytes_total' --since 7d --step 1h --top 5
   visperf metrics node_cpu_seconds_total --since 1h --by mode
   visperf metrics --json node_cpu_seconds_total --label mode=idle")]

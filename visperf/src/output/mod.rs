@@ -9,6 +9,7 @@ pub(crate) mod call_table;
 pub(crate) mod capture;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
+pub(crate) mod plot;
 pub(crate) mod recent_ids;
 pub(crate) mod sparkline;
 pub(crate) mod table;
@@ -41,7 +42,12 @@ pub(crate) enum Color {
     Name,
     Dim,
     Head,
+    /// One of several lines in a plot, by its place.
+    Series(u8),
 }
+
+/// Codes of the colours of lines: cyan, yellow, magenta, green, blue, red.
+const SERIES: [&str; 6] = ["36", "33", "35", "32", "34", "31"];
 
 pub(crate) struct Output {
     out: Box<dyn Write + Send>,
@@ -124,6 +130,7 @@ impl Output {
             Color::Name => "36",
             Color::Dim => "2",
             Color::Head => "1",
+            Color::Series(place) => SERIES[usize::from(place) % SERIES.len()],
         };
         Cow::Owned(format!("\x1b[{code}m{text}\x1b[0m"))
     }

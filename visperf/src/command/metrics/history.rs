@@ -2,6 +2,8 @@
 //!
 //! Not here: the newest values ([`super`]), the storage (`store`).
 
+mod plot;
+
 use super::Args;
 use crate::client::NO_METHOD;
 use crate::client::{Client, PATIENCE};
@@ -56,6 +58,9 @@ pub(crate) struct Past {
     /// Print every value in a row, instead of a summary of each series
     #[arg(long)]
     values: bool,
+    /// Draw each metric as lines over time, above the summary
+    #[arg(long, conflicts_with_all = ["json", "values", "csv"])]
+    plot: bool,
     /// Print every value as CSV: host, metric, labels, time, value
     #[arg(long, conflicts_with_all = ["json", "values"])]
     csv: bool,
@@ -64,8 +69,8 @@ pub(crate) struct Past {
 impl Past {
     /// Whether an option for the past is given.
     pub(crate) fn is_given(&self) -> bool {
-        let Past { step, agg, by, top, values, csv } = self;
-        step.is_some() || agg.is_some() || by.is_some() || top.is_some() || *values || *csv
+        let Past { step, agg, by, top, values, plot, csv } = self;
+        step.is_some() || agg.is_some() || by.is_some() || top.is_some() || *values || *plot || *csv
     }
 }
 
@@ -158,6 +163,9 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     } else if args.past.values {
         values(&found.series, &mut output)?;
     } else {
+        if args.past.plot {
+            plot::print(&found.series, &args.between, &mut output)?;
+        }
         summary(&found.series, &mut output)?;
     }
     output.flush()?;
