@@ -14,7 +14,7 @@ use crate::names::Names;
 use crate::rollup::{BucketRow, ClosedRow};
 use crate::segment::{Entry, Segment};
 use crate::tier::{Tier, floor};
-use crate::tier_files::Counts;
+use crate::tier_files::{Counts, Limit};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use wire::id::HostName;
@@ -39,6 +39,8 @@ pub struct State {
 pub struct TierState {
     /// Disk space in use, in bytes.
     pub used_bytes: u64,
+    /// How much of it is retained.
+    pub limit: Limit,
     /// What happened to its files.
     pub files: Counts,
 }

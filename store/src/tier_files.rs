@@ -25,7 +25,7 @@ const SEGMENT_LEN_MIN: u64 = 64 << 10;
 const NEWEST_BLOCKS: usize = 16;
 
 /// How much of a tier is retained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
     /// Disk space, in bytes.
     pub bytes: u64,

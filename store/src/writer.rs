@@ -320,7 +320,8 @@ impl Writer {
     pub(crate) fn show(&self) {
         let mut index = self.shared.write();
         for (tier, files) in self.tiers.iter().enumerate() {
-            index.state.tiers[tier] = TierState { used_bytes: files.used_bytes(), files: files.counts };
+            index.state.tiers[tier] =
+                TierState { used_bytes: files.used_bytes(), limit: files.limit(), files: files.counts };
         }
         index.state.tiers[Tier::Raw.index()].used_bytes += self.log.len();
     }

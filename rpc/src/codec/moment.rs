@@ -15,15 +15,18 @@ use wire::time::Time;
 /// Description of a span, for error messages.
 pub const SPAN_EXPECTED: &str = "a span with its unit, such as 90s, 15m, 1h30m or 7d";
 
-/// Parse a time: `2026-11-20T12:24:17Z`, `2h` (before `now`), `now`, seconds since 1970; with a `zone`, also
-/// a local date and time.
+/// Parse a time: `2026-11-20T12:24:17Z`, `2h`, `-2h` or `2h ago` (before `now`), `now`, seconds since 1970; with a
+/// `zone`, also a local date and time, and `today` and `yesterday`, which are when these days started.
 #[must_use]
 pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     let text = text.trim();
-    if text == "now" {
-        return Some(now);
+    match text {
+        "now" => return Some(now),
+        "today" | "yesterday" => return day(text, now, zone?),
+        _ => {}
     }
-    if let Some(micros) = micros(text.strip_suffix("ago").map_or(text, str::trim)) {
+    let before = text.strip_suffix("ago").map(str::trim).or_else(|| text.strip_prefix('-'));
+    if let Some(micros) = micros(before.unwrap_or(text)) {
         return Some(Time::from_micros(now.micros().saturating_sub(micros)));
     }
     if let Ok(secs) = text.parse::<f64>() {
@@ -34,6 +37,14 @@ pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     }
     let zoned = text.parse::<DateTime>().ok()?.to_zoned(zone?.clone()).ok()?;
     Some(Time::from_micros(zoned.timestamp().as_microsecond()))
+}
+
+/// When the day of `now` in the zone started, or the day before.
+fn day(word: &str, now: Time, zone: &TimeZone) -> Option<Time> {
+    let today = Timestamp::from_microsecond(now.micros()).ok()?.to_zoned(zone.clone()).date();
+    let date = if word == "yesterday" { today.yesterday().ok()? } else { today };
+    let start = date.to_zoned(zone.clone()).ok()?;
+    Some(Time::from_micros(start.timestamp().as_microsecond()))
 }
 
 /// Parse a span: `90s`, `15m`, `1h30m`, `7d`; a unit is required.
@@ -83,7 +94,10 @@ mod tests {
         };
         check("now", 1_795_178_489_000_000);
         check("10m", 1_795_177_889_000_000);
+        check("-10m", 1_795_177_889_000_000);
         check("1h30m ago", 1_795_173_089_000_000);
+        check("today", 1_795_129_200_000_000);
+        check("yesterday", 1_795_042_800_000_000);
         check("1795178489.25", 1_795_178_489_250_000);
         check("-5", -5_000_000);
         check("2026-11-20T12:41:29Z", 1_795_178_489_000_000);
@@ -95,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_date_without_an_offset_needs_the_zone_of_the_caller() {
-        for text in ["2026-11-20T13:41:29", "2026-11-20", "2026-11-20 13:41"] {
+        for text in ["2026-11-20T13:41:29", "2026-11-20", "2026-11-20 13:41", "yesterday"] {
             assert_eq!(parse(text, NOW, None), None, "{text}");
             assert!(parse(text, NOW, Some(&TimeZone::UTC)).is_some(), "{text}");
         }
@@ -103,7 +117,9 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_or_span_is_none() {
-        for text in ["", "10x", "m", "yesterday", "nan", "inf", "2026-13-01", "99999999999999w", "-5m"] {
+        for text in
+            ["", "10x", "m", "Tuesday", "nan", "inf", "2026-13-01", "99999999999999w", "--5m", "-5m ago"]
+        {
             assert_eq!((parse(text, NOW, Some(&TimeZone::UTC)), span(text)), (None, None), "{text}");
         }
         assert_eq!(span("15"), None);

@@ -80,8 +80,16 @@ impl Config {
             days("minute_days", raw.minute_days, MINUTE_DAYS_DEFAULT, &mut wrong),
             days("hour_days", raw.hour_days, HOUR_DAYS_DEFAULT, &mut wrong),
         ];
-        let minutes = ("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT);
-        let minutes = days(minutes.0, minutes.1, minutes.2, &mut wrong);
+        let minutes =
+            days("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT, &mut wrong);
+        let [raw_age, minute_age, hour_age] = ages;
+        for (finer, coarser) in [
+            (("raw_days", raw_age), ("minute_days", minute_age)),
+            (("minute_days", minute_age), ("hour_days", hour_age)),
+            (("domain_minute_days", minutes), ("hour_days", hour_age)),
+        ] {
+            wrong.extend(longer(finer, coarser));
+        }
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -92,6 +100,20 @@ impl Config {
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
         })
     }
+}
+
+/// The error that finer values are kept longer than what they are summarized to: nobody would see the summary.
+fn longer(finer: (&str, Duration), coarser: (&str, Duration)) -> Option<KeyError> {
+    let days = |age: Duration| age.as_secs_f64() / 86_400.0;
+    (finer.1 > coarser.1 && coarser.1 > Duration::ZERO).then(|| {
+        let message = format!(
+            "{} days, longer than {} with {} days; lower the one or raise the other",
+            days(finer.1),
+            coarser.0,
+            days(coarser.1)
+        );
+        KeyError { keys: vec![finer.0.to_owned()], message }
+    })
 }
 
 fn limits(mib: u64, shares: [u64; 3], ages: [Duration; 3]) -> [Limit; 3] {
@@ -136,6 +158,23 @@ mod tests {
         assert_eq!(Config::new(&off), Ok(Config { limits: None, copies: None }));
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));
+    }
+
+    #[test]
+    fn finer_values_are_kept_no_longer_than_coarser_ones() {
+        let raw =
+            RawConfig { raw_days: Some(100.0), domain_minute_days: Some(3000.0), ..RawConfig::default() };
+        let wrong = Config::new(&raw).expect_err("two contradictions");
+        let shown: Vec<String> =
+            wrong.iter().map(|error| format!("{:?} {}", error.keys, error.message)).collect();
+        assert_eq!(
+            shown,
+            [
+                "[\"raw_days\"] 100 days, longer than minute_days with 90 days; lower the one or raise the other",
+                "[\"domain_minute_days\"] 3000 days, longer than hour_days with 1826 days; lower the one or raise \
+                 the other",
+            ]
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Status {
         health.extend(self.serving.health());
         health.extend(self.channels.health());
         let histories = self.history.iter().chain(&self.copies);
-        health.extend(histories.filter_map(history::worker::Handle::trouble));
+        health.extend(histories.filter_map(history::handle::Handle::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -130,7 +130,7 @@ impl Status {
     }
 }
 
-fn stored(history: &history::worker::Handle) -> Vec<(&'static str, u64)> {
+fn stored(history: &history::handle::Handle) -> Vec<(&'static str, u64)> {
     let state = history.state();
     let [raw, minute, hour] = &state.tiers;
     let files = || state.tiers.iter().map(|tier| tier.files);
@@ -138,6 +138,12 @@ fn stored(history: &history::worker::Handle) -> Vec<(&'static str, u64)> {
         ("raw_bytes", raw.used_bytes),
         ("minute_bytes", minute.used_bytes),
         ("hour_bytes", hour.used_bytes),
+        ("raw_limit_bytes", raw.limit.bytes),
+        ("minute_limit_bytes", minute.limit.bytes),
+        ("hour_limit_bytes", hour.limit.bytes),
+        ("raw_limit_seconds", raw.limit.age.as_secs()),
+        ("minute_limit_seconds", minute.limit.age.as_secs()),
+        ("hour_limit_seconds", hour.limit.age.as_secs()),
         ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
         ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
         ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),

@@ -121,7 +121,7 @@ pub(crate) fn between(from: Option<f64>, to: Option<f64>) -> String {
     })
 }
 
-/// Parse a time: RFC 3339, a local date and time, `10m` (ago), or seconds since 1970.
+/// Parse a time: RFC 3339, a local date and time, `yesterday`, `10m` (ago), or seconds since 1970.
 ///
 /// # Errors
 /// Says what was expected.
@@ -130,8 +130,8 @@ pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, Stri
     let found = moment::parse(text, now, Some(zone)).filter(|time| *time >= Time::default());
     found.ok_or_else(|| {
         format!(
-            "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 10m or 2h (ago), or \
-             seconds since 1970, found {text:?}"
+            "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), yesterday, 10m or 2h (ago), \
+             or seconds since 1970, found {text:?}"
         )
     })
 }
@@ -159,8 +159,21 @@ mod tests {
     }
 
     #[test]
+    fn a_day_starts_when_it_does_in_its_zone() {
+        let rome = TimeZone::get("Europe/Rome").unwrap();
+        let at = |text: &str| Time::from_micros(text.parse::<Timestamp>().unwrap().as_microsecond());
+        let start = at("2026-10-25T00:00:00+02:00");
+        let noon = at("2026-10-26T12:00:00+01:00");
+        assert_eq!(
+            parse("yesterday", noon, &rome),
+            Ok(start),
+            "36 hours, as the clock was set back meanwhile"
+        );
+    }
+
+    #[test]
     fn what_is_no_moment_is_refused() {
-        for text in ["", "10", "-5", "10x", "m", "yesterday", "nan", "inf", "2026-13-01", "99999999999999w"] {
+        for text in ["", "10", "-5", "10x", "m", "tomorrow", "nan", "inf", "2026-13-01", "99999999999999w"] {
             let found = parse(text, NOW, &TimeZone::UTC);
             assert_eq!(found.is_ok(), text == "10", "{text}: {found:?}");
         }
