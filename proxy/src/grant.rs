@@ -23,11 +23,12 @@ use wire::id::{DomainName, HostName};
 pub const NAMES_MAX: usize = 64;
 
 /// Methods of class figures.
-const FIGURES: [&str; 13] = [
+const FIGURES: [&str; 14] = [
     "sensor.history",
     "sensor.metrics",
     "sensor.processes",
     "sensor.past_processes",
+    "sensor.process_history",
     "sensor.channels",
     "sensor.subscriptions",
     "sensor.subscribe",

@@ -17,6 +17,7 @@ pub mod journal;
 pub mod module;
 mod name_match;
 pub mod process;
+pub mod process_history;
 pub mod query;
 pub mod recorder;
 pub mod report;

@@ -19,6 +19,7 @@ use crate::history;
 use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
+use crate::process_history;
 use crate::query;
 use crate::recorder::{store, worker};
 use crate::report::link::{self, Link};
@@ -112,6 +113,7 @@ pub struct Status {
     channels: Hub,
     history: Option<history::handle::Handle>,
     copies: Option<history::handle::Handle>,
+    process_history: Option<process_history::worker::Handle>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -143,8 +145,9 @@ impl Sensor {
         let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler);
         let tail = Arc::new(tail);
         let channels = Hub::default();
-        let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving } =
+        let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving, history } =
             process_sampling::set_up(chosen, &config, state, &tail, &channels)?;
+        let pasts = pasts.with_processes(history);
         let rolls = Rosters::new(serving.clone(), Arc::clone(&joiner));
         channels.set_rosters(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
@@ -161,6 +164,7 @@ impl Sensor {
             channels: channels.clone(),
             history: pasts.own(),
             copies: pasts.copies().map(|copies| copies.handle().clone()),
+            process_history: pasts.processes(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -229,6 +233,7 @@ impl Sensor {
             channels: self.channels.clone(),
             history: self.history(),
             copies: self.copies().map(|copies| copies.handle().clone()),
+            process_history: self.pasts.processes(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -330,6 +335,7 @@ impl Sensor {
             }
             .method(),
             query::past_processes::method(self.recorder()),
+            query::process_history::method(self.pasts.processes()),
             query::metrics::method(&self.sampler.handle(), self.history()),
             query::history::method(self.history()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),

@@ -36,10 +36,20 @@ pub(crate) enum Kind {
     Sweeps = 6,
     /// A minute of a host that was copied from another store.
     Minute = 7,
+    /// A record of a log by the day.
+    Record = 8,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Purpose, Kind::Names, Kind::Block, Kind::Index, Kind::Shape, Kind::Sweeps, Kind::Minute];
+const KINDS: [Kind; 8] = [
+    Kind::Purpose,
+    Kind::Names,
+    Kind::Block,
+    Kind::Index,
+    Kind::Shape,
+    Kind::Sweeps,
+    Kind::Minute,
+    Kind::Record,
+];
 
 /// What a prefix says of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -275,7 +275,7 @@ fn frame(
             let MinuteHead { host, number, start, finer_end, .. } = head;
             found(Found::Minute { host, number, row: ClosedRow { start, finer_end, packed: body.into() } });
         }
-        Kind::Block | Kind::Index => return Err(Damaged("a frame of another file")),
+        Kind::Block | Kind::Index | Kind::Record => return Err(Damaged("a frame of another file")),
     }
     Ok(usize::try_from(prefix.len()).expect("within memory"))
 }

@@ -9,6 +9,7 @@
 use crate::block::{self, Encoded, Extent, HostNo, Opened, Place, SeriesNo};
 use crate::bytes::Damaged;
 use crate::frame::{self, Kind, PREFIX_LEN, Prefix};
+use crate::frame_file;
 use crate::names::Definitions;
 use daemon::state_file;
 use serde::{Deserialize, Serialize};
@@ -16,15 +17,12 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::version;
 
 /// Bytes that an index needs for a block, at most.
 const INDEX_ENTRY_LEN_MAX: u64 = 80;
-
-/// Bytes searched at a time for the next frame after damage.
-const SEARCH_LEN: usize = 1 << 20;
 
 /// A file of blocks.
 #[derive(Debug)]
@@ -86,7 +84,7 @@ impl Segment {
     pub(crate) fn open(path: PathBuf) -> io::Result<Found> {
         let file = state_file::open(&path, OpenOptions::new().read(true).write(true))?;
         let len = file.metadata()?.len();
-        check_purpose(&file, &path)?;
+        frame_file::check_purpose(&file, &path, version::HISTORY)?;
         if let Some((index, start)) = read_index(&file, len) {
             let mut content = Content { len, is_complete: true, ..Content::default() };
             content.add_names(&index.names, len - start);
@@ -244,46 +242,15 @@ impl Content {
     }
 }
 
-fn check_purpose(file: &File, path: &Path) -> io::Result<()> {
-    let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
-    let found = read_frame_head(file, 0, u64::MAX).ok().filter(|(prefix, _)| prefix.kind == Kind::Purpose);
-    let purpose = found.and_then(|(_, head)| postcard::from_bytes::<String>(&head).ok()).unwrap_or_default();
-    match version::HISTORY.version_of(&purpose) {
-        Some(found) if version::HISTORY.reads(found) => Ok(()),
-        Some(found) => Err(invalid(format!(
-            "{} has version {found} of the history; this program reads {}",
-            path.display(),
-            version::HISTORY.expected()
-        ))),
-        None => Err(invalid(format!("{} is not a file of the history", path.display()))),
-    }
-}
-
-/// Reads prefix and head of the frame at `at`; the frame must end at `end` at the latest.
-fn read_frame_head(file: &File, at: u64, end: u64) -> Result<(Prefix, Vec<u8>), Damaged> {
-    let cut = |_| Damaged("a frame that is cut off");
-    let mut prefix = [0; PREFIX_LEN];
-    file.read_exact_at(&mut prefix, at).map_err(cut)?;
-    let prefix = Prefix::parse(&prefix)?;
-    if at.saturating_add(prefix.len()) > end {
-        return Err(Damaged("a frame that is cut off"));
-    }
-    let mut head = vec![0; prefix.head_len as usize];
-    file.read_exact_at(&mut head, at + PREFIX_LEN as u64).map_err(cut)?;
-    prefix.check(&head)?;
-    Ok((prefix, head))
-}
-
 fn read_index(file: &File, len: u64) -> Option<(Index, u64)> {
     let mut place = [0; 8];
     file.read_exact_at(&mut place, len.checked_sub(8)?).ok()?;
     let start = u64::from_le_bytes(place);
-    let (prefix, head) = read_frame_head(file, start, len - 8).ok()?;
+    let (prefix, head) = frame_file::read_head(file, start, len - 8).ok()?;
     if prefix.kind != Kind::Index || start + prefix.len() + 8 != len {
         return None;
     }
-    let mut body = vec![0; prefix.body_len as usize];
-    file.read_exact_at(&mut body, start + PREFIX_LEN as u64 + u64::from(prefix.head_len)).ok()?;
+    let body = frame_file::read_body(file, start, &prefix).ok()?;
     if crc32fast::hash(&body).to_le_bytes()[..] != head[..] {
         return None;
     }
@@ -311,7 +278,7 @@ impl Scan<'_> {
                 continue;
             }
             // The damage is counted; after it the next frame that is whole is searched for.
-            let found = self.next_frame(at + 1)?;
+            let found = frame_file::next_frame(self.file, at + 1, self.len)?;
             self.damaged_bytes += found.unwrap_or(self.len) - at;
             match found {
                 Some(next) => at = next,
@@ -322,7 +289,7 @@ impl Scan<'_> {
     }
 
     fn frame(&mut self, at: u64, names: &mut Definitions) -> Result<u64, Damaged> {
-        let (prefix, head) = read_frame_head(self.file, at, self.len)?;
+        let (prefix, head) = frame_file::read_head(self.file, at, self.len)?;
         let end = at + prefix.len();
         match prefix.kind {
             Kind::Names => {
@@ -345,7 +312,7 @@ impl Scan<'_> {
             }
             Kind::Purpose => {}
             // An index without its end is written again.
-            Kind::Index | Kind::Shape | Kind::Sweeps | Kind::Minute => {
+            Kind::Index | Kind::Shape | Kind::Sweeps | Kind::Minute | Kind::Record => {
                 return Err(Damaged("a frame of another file"));
             }
         }
@@ -355,32 +322,9 @@ impl Scan<'_> {
     /// The last block may be torn: its space allocated and its bytes not written.
     fn check_body(&self, at: u64, prefix: &Prefix, head: &[u8]) -> Result<(), Damaged> {
         let opened = Opened::new(head, |_| true)?;
-        let mut body = vec![0; prefix.body_len as usize];
-        let start = at + PREFIX_LEN as u64 + u64::from(prefix.head_len);
-        self.file.read_exact_at(&mut body, start).map_err(|_| Damaged("a block that cannot be read"))?;
+        let body = frame_file::read_body(self.file, at, prefix);
+        let body = body.map_err(|_| Damaged("a block that cannot be read"))?;
         let chunk = |place: &Place| body.get(place.bytes.clone()).ok_or(Damaged("a chunk beyond its block"));
         opened.places.iter().try_for_each(|place| place.check(chunk(place)?))
-    }
-
-    fn next_frame(&self, from: u64) -> io::Result<Option<u64>> {
-        let mut at = from;
-        let mut bytes = vec![0; SEARCH_LEN];
-        while at < self.len {
-            let len = usize::try_from(self.len - at).unwrap_or(SEARCH_LEN).min(SEARCH_LEN);
-            self.file.read_exact_at(&mut bytes[..len], at)?;
-            let mut from = 0;
-            while let Some(found) = frame::next_magic(&bytes[..len], from) {
-                if read_frame_head(self.file, at + found as u64, self.len).is_ok() {
-                    return Ok(Some(at + found as u64));
-                }
-                from = found + 1;
-            }
-            // A magic may lie across the boundary.
-            at += (len as u64).saturating_sub(3).max(1);
-            if len < SEARCH_LEN {
-                return Ok(None);
-            }
-        }
-        Ok(None)
     }
 }

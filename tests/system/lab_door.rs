@@ -126,10 +126,11 @@ fn tries() -> u64 {
 }
 
 /// Methods that return only samples, hosts and processes, which an account of class `figures` may call.
-const FIGURES: [&str; 11] = [
+const FIGURES: [&str; 12] = [
     "domain.history",
     "domain.metrics",
     "sensor.history",
+    "sensor.process_history",
     "sensor.metrics",
     "sensor.processes",
     "sensor.channels",

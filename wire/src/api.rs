@@ -24,6 +24,7 @@ pub mod modules;
 mod moment;
 mod named;
 mod one_or_more;
+pub mod process_history;
 pub mod processes;
 pub mod recordings;
 pub mod samples;

@@ -230,16 +230,28 @@ impl Life {
     /// Exit status, if it ended by itself.
     #[must_use]
     pub const fn exit_status(&self) -> Option<u8> {
-        if self.code & 0x7f == 0 { Some((self.code >> 8 & 0xff) as u8) } else { None }
+        exit_status(self.code)
     }
 
     /// The signal that ended it, if one did.
     #[must_use]
     pub const fn signal(&self) -> Option<u8> {
-        match self.code & 0x7f {
-            0 => None,
-            signal => Some(signal as u8),
-        }
+        signal(self.code)
+    }
+}
+
+/// Exit status in an exit code as wait(2) reports it, if the process ended by itself.
+#[must_use]
+pub const fn exit_status(code: u32) -> Option<u8> {
+    if code & 0x7f == 0 { Some((code >> 8 & 0xff) as u8) } else { None }
+}
+
+/// The signal in an exit code as wait(2) reports it, if one ended the process.
+#[must_use]
+pub const fn signal(code: u32) -> Option<u8> {
+    match code & 0x7f {
+        0 => None,
+        signal => Some(signal as u8),
     }
 }
 

@@ -127,8 +127,11 @@ pub const MODULE: Format = Format::new("module", 1);
 /// Files of the history of metrics: segments and the log of the head.
 pub const HISTORY: Format = Format::new("history", 1);
 
+/// Files of the process history, one for each day.
+pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
+
 /// All formats that carry a version.
-pub const FORMATS: [Format; 25] = [
+pub const FORMATS: [Format; 26] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -154,6 +157,7 @@ pub const FORMATS: [Format; 25] = [
     CARRIER,
     MODULE,
     HISTORY,
+    PROCESS_HISTORY,
 ];
 
 /// Version at the end of a value, as a `u16`. If nothing follows the value, it is 1: the form without a

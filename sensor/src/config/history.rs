@@ -6,6 +6,7 @@ use crate::recorder::config::KeyError;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
+use store::daily::DailyLimit;
 use store::tier::Tier;
 use store::tier_files::Limit;
 
@@ -26,6 +27,11 @@ pub const DAYS_ALLOWED: RangeInclusive<f64> = 1.0 / 24.0..=36_525.0;
 pub const DOMAIN_BUDGET_MIB_DEFAULT: u64 = 1024;
 /// Default for `domain_minute_days`.
 pub const DOMAIN_MINUTE_DAYS_DEFAULT: f64 = 14.0;
+
+/// Default disk space of the process history, in MiB.
+pub const PROCESS_BUDGET_MIB_DEFAULT: u64 = 128;
+/// Default for `process_days`.
+pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 
 /// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
 const COPY_SHARES: [u64; 3] = [1, 11, 4];
@@ -52,6 +58,10 @@ pub struct RawConfig {
     pub domain_budget_mib: Option<u64>,
     /// Age of the oldest minutes of the domain's hosts, in days.
     pub domain_minute_days: Option<f64>,
+    /// Disk space for the processes that used most in each minute, in MiB; 0 for none.
+    pub process_budget_mib: Option<u64>,
+    /// Number of days whose processes are stored.
+    pub process_days: Option<f64>,
 }
 
 /// Checked configuration of the history.
@@ -61,6 +71,8 @@ pub struct Config {
     pub limits: Option<[Limit; 3]>,
     /// Limits of the copies of the domain's history; `None` disables them.
     pub copies: Option<[Limit; 3]>,
+    /// Limit of the process history; `None` disables it.
+    pub processes: Option<DailyLimit>,
 }
 
 impl Config {
@@ -71,10 +83,13 @@ impl Config {
     pub fn new(raw: &RawConfig) -> Result<Config, Vec<KeyError>> {
         let mut wrong = Vec::new();
         let own = mib("budget_mib", raw.budget_mib, BUDGET_MIB_DEFAULT, &mut wrong);
-        let of_domain = match raw.domain_budget_mib {
+        let mut mib_or_none = |key, wanted, default| match wanted {
             Some(0) => 0,
-            wanted => mib("domain_budget_mib", wanted, DOMAIN_BUDGET_MIB_DEFAULT, &mut wrong),
+            wanted => mib(key, wanted, default, &mut wrong),
         };
+        let of_domain = mib_or_none("domain_budget_mib", raw.domain_budget_mib, DOMAIN_BUDGET_MIB_DEFAULT);
+        let of_processes =
+            mib_or_none("process_budget_mib", raw.process_budget_mib, PROCESS_BUDGET_MIB_DEFAULT);
         let ages = [
             days("raw_days", raw.raw_days, RAW_DAYS_DEFAULT, &mut wrong),
             days("minute_days", raw.minute_days, MINUTE_DAYS_DEFAULT, &mut wrong),
@@ -82,6 +97,8 @@ impl Config {
         ];
         let minutes =
             days("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT, &mut wrong);
+        let process_days = days("process_days", raw.process_days, PROCESS_DAYS_DEFAULT, &mut wrong);
+        let process_days = usize::try_from(process_days.as_secs().div_ceil(86_400)).unwrap_or(usize::MAX);
         let [raw_age, minute_age, hour_age] = ages;
         for (finer, coarser) in [
             (("raw_days", raw_age), ("minute_days", minute_age)),
@@ -98,11 +115,13 @@ impl Config {
         Ok(Config {
             limits: is_on.then(|| limits(own, SHARES, ages)),
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
+            processes: (is_on && of_processes > 0)
+                .then_some(DailyLimit { bytes: of_processes << 20, days: process_days }),
         })
     }
 }
 
-/// The error that finer values are kept longer than what they are summarized to: nobody would see the summary.
+/// The error that finer values are kept longer than what they are summarized to: the summary would not be seen.
 fn longer(finer: (&str, Duration), coarser: (&str, Duration)) -> Option<KeyError> {
     let days = |age: Duration| age.as_secs_f64() / 86_400.0;
     (finer.1 > coarser.1 && coarser.1 > Duration::ZERO).then(|| {
@@ -149,13 +168,15 @@ mod tests {
 
     #[test]
     fn the_tiers_share_the_space() {
-        let Config { limits, copies } = Config::new(&RawConfig::default()).expect("the defaults are valid");
+        let Config { limits, copies, processes } =
+            Config::new(&RawConfig::default()).expect("the defaults are valid");
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits[0].age, Duration::from_secs(14 * 86_400));
+        assert_eq!(processes, Some(DailyLimit { bytes: 128 << 20, days: 90 }));
         let off = RawConfig { on: Some(false), ..RawConfig::default() };
-        assert_eq!(Config::new(&off), Ok(Config { limits: None, copies: None }));
+        assert_eq!(Config::new(&off), Ok(Config { limits: None, copies: None, processes: None }));
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));
     }

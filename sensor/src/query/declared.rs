@@ -17,6 +17,7 @@ use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::history::{DomainHistoryParams, HistoryParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
+use wire::api::process_history::ProcessHistoryParams;
 use wire::api::processes::ProcessesParams;
 use wire::api::recordings::{RecordParams, RecordingFileParams, RecordingParams, RecordingsParams};
 use wire::api::samples::{CallProcessesParams, PastProcessesParams};
@@ -35,6 +36,7 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<ControlParams>(),
         Declaration::of::<CallProcessesParams>(),
         Declaration::of::<PastProcessesParams>(),
+        Declaration::of::<ProcessHistoryParams>(),
         Declaration::of::<RecordingsParams>(),
         Declaration::of::<RecordParams>(),
         Declaration::of::<RecordingParams>(),

@@ -23,6 +23,7 @@ pub mod history;
 pub mod metrics;
 pub mod modules;
 pub mod past_processes;
+pub mod process_history;
 pub mod processes;
 pub mod recordings;
 mod samples;

@@ -1,4 +1,4 @@
-//! The histories of a sensor: that of its host, and the copies of its domain's.
+//! The histories of a sensor: that of its host, that of its processes, and the copies of its domain's.
 //!
 //! Not here: what they store ([`crate::history`]).
 
@@ -6,8 +6,10 @@ use crate::config::history::Config;
 use crate::history::copies::{self, Copies};
 use crate::history::handle::Handle;
 use crate::history::sweeps;
+use crate::process_history::worker::{self as processes, END_MAX};
 use crate::sample::sampler::Sampler;
 use std::path::Path;
+use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use wire::id::HostName;
 
@@ -15,12 +17,15 @@ use wire::id::HostName;
 pub(super) struct Pasts {
     own: Option<(sweeps::Worker, Handle)>,
     copies: Option<(copies::Worker, Copies)>,
+    processes: Option<(processes::Worker, processes::Handle)>,
 }
 
 /// Histories whose workers run.
 pub(super) struct Running {
     storing: Option<JoinHandle<()>>,
     copying: Option<(JoinHandle<()>, Copies)>,
+    /// Receives when the worker of the process history has ended.
+    processes: Option<oneshot::Receiver<()>>,
 }
 
 impl Pasts {
@@ -30,7 +35,12 @@ impl Pasts {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
-        Pasts { own, copies: copies::set_up(config.copies, state) }
+        Pasts { own, copies: copies::set_up(config.copies, state), processes: None }
+    }
+
+    /// Adds the process history.
+    pub(super) fn with_processes(self, processes: Option<(processes::Worker, processes::Handle)>) -> Pasts {
+        Pasts { processes, ..self }
     }
 
     pub(super) fn own(&self) -> Option<Handle> {
@@ -41,12 +51,34 @@ impl Pasts {
         self.copies.as_ref().map(|(_, copies)| copies.clone())
     }
 
+    pub(super) fn processes(&self) -> Option<processes::Handle> {
+        self.processes.as_ref().map(|(_, handle)| handle.clone())
+    }
+
     /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
     pub(super) fn start(self) -> Running {
         use tokio::task::spawn_blocking;
         Running {
             storing: self.own.map(|(worker, _)| spawn_blocking(move || worker.run())),
             copying: self.copies.map(|(worker, copies)| (spawn_blocking(move || worker.run()), copies)),
+            processes: self.processes.and_then(|(worker, _)| start(worker)),
+        }
+    }
+}
+
+/// Starts the worker of the process history on a thread of its own, which may be left behind at the end.
+fn start(worker: processes::Worker) -> Option<oneshot::Receiver<()>> {
+    let (done, ended) = oneshot::channel();
+    let run = move || {
+        worker.run();
+        // An error means that the end waits no longer.
+        let _ = done.send(());
+    };
+    match std::thread::Builder::new().name("processes".to_owned()).spawn(run) {
+        Ok(_) => Some(ended),
+        Err(error) => {
+            tracing::error!(%error, "the process history is not stored: the system gives no thread");
+            None
         }
     }
 }
@@ -63,6 +95,11 @@ impl Running {
         if let Some((copying, copies)) = self.copying {
             tokio::task::spawn_blocking(move || copies.end()).await?;
             copying.await?;
+        }
+        if let Some(processes) = self.processes
+            && tokio::time::timeout(END_MAX, processes).await.is_err()
+        {
+            tracing::warn!("the last minute of the process history is not stored: its thread does not end");
         }
         Ok(())
     }

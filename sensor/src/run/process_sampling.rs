@@ -9,6 +9,7 @@ use crate::channel::hub::Hub;
 use crate::channel::scheduler::Lane;
 use crate::config::Config;
 use crate::process;
+use crate::process_history::worker as process_history;
 use crate::recorder::{tap, worker};
 use crate::sample::host::PROC;
 use crate::serving::watch;
@@ -23,6 +24,7 @@ pub(super) struct ProcessSampling {
     pub(super) recorder: Option<(worker::Worker, worker::Handle)>,
     pub(super) watch: watch::Watch,
     pub(super) serving: watch::Handle,
+    pub(super) history: Option<(process_history::Worker, process_history::Handle)>,
 }
 
 /// Creates the process sampler and its taps.
@@ -40,6 +42,11 @@ pub(super) fn set_up(
     taps.extend(ring.clone().map(|ring| -> Box<dyn process::tap::Tap> {
         Box::new(tap::RingTap::new(ring, rate, tail.reader().next()))
     }));
+    let stored = process_history::set_up(config.history.processes, state, Path::new(PROC), serving.clone());
+    let history = stored.map(|(tap, worker, handle)| {
+        taps.push(Box::new(tap));
+        (worker, handle)
+    });
     // Last: evaluating subscriptions delays none of the sensor's own taps.
     let taking = Lane::ALL.map(|lane| {
         let (giving, taking) = handover::pair(channels, lane);
@@ -49,7 +56,8 @@ pub(super) fn set_up(
     let processes = process::sampler::Sampler::new(chosen, Path::new(PROC), config.process_rate, taps);
     channels.set_demand(wire::channel::Kind::Process, processes.handle().demand());
     let Some(ring) = ring else {
-        return Ok(ProcessSampling { processes, subscriptions: taking, recorder: None, watch, serving });
+        let (subscriptions, recorder) = (taking, None);
+        return Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history });
     };
     let whose = worker::SensorNames {
         domain: config.domain.clone(),
@@ -66,7 +74,8 @@ pub(super) fn set_up(
         (processes.handle(), serving.clone(), channels.clone()),
     )?;
     notes.iter().for_each(|note| tracing::warn!("flight recorder: {note}"));
-    Ok(ProcessSampling { processes, subscriptions: taking, recorder: Some((worker, handle)), watch, serving })
+    let (subscriptions, recorder) = (taking, Some((worker, handle)));
+    Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history })
 }
 
 pub(super) async fn record(

@@ -5,6 +5,7 @@
 use super::Status;
 use crate::history;
 use crate::module;
+use crate::process_history;
 use crate::recorder::worker;
 use crate::sample::figures::Figures;
 use crate::tail;
@@ -25,6 +26,7 @@ impl Status {
         health.extend(self.channels.health());
         let histories = self.history.iter().chain(&self.copies);
         health.extend(histories.filter_map(history::handle::Handle::trouble));
+        health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -121,6 +123,12 @@ impl Status {
     #[must_use]
     pub fn copies(&self) -> Vec<(&'static str, u64)> {
         self.copies.as_ref().map(stored).unwrap_or_default()
+    }
+
+    /// Statistics of the process history: name and value.
+    #[must_use]
+    pub fn process_history(&self) -> Vec<(&'static str, u64)> {
+        self.process_history.as_ref().map(process_history::worker::Handle::figures).unwrap_or_default()
     }
 
     /// Returns the host's newest figures.

@@ -1,6 +1,7 @@
 //! Tests of a store on a disk.
 
 mod copies;
+mod daily;
 mod damage;
 mod kill;
 mod limits;

@@ -18,6 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "module",
             "control",
             "recorder",
+            "process_history",
             "channel",
             "serving",
             "report",

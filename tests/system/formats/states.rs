@@ -15,6 +15,7 @@ use proxy::account_file;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
 use sensor::journal::writer::Journal;
+use sensor::process_history::minute::ProcessMinute;
 use sensor::representative::replay::CallReplay;
 use sensor::representative::store::writer::Store;
 use sensor::segments::disk::Directory;
@@ -23,6 +24,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use store::daily::DailyReader;
 use store::query::By;
 use store::reader::Selection;
 use store::tier::Tier;
@@ -47,6 +49,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("proxy", &[(ACCOUNTS, 1)], accounts),
     ("history", &[(HISTORY, 1)], history),
     ("packed", &[(JOURNAL, 2)], packed),
+    ("processes", &[(PROCESS_HISTORY, 1)], processes),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -88,6 +91,25 @@ fn history(state: &Path) {
         let [(subject, points)] = answer.series.as_slice() else { panic!("{answer:?}") };
         assert_eq!(subject.host.as_ref().unwrap().as_str(), "wn01");
         assert_eq!(points.iter().map(|point| point.bucket.count).sum::<u64>(), 1601, "{tier:?}");
+    }
+}
+
+/// Process history of ten minutes: in each, two processes used a second and two; one ended in the last.
+fn processes(state: &Path) {
+    let mut minutes = Vec::new();
+    let read = DailyReader::new(state, PROCESS_HISTORY).each(NOW, Time::from_micros(i64::MAX), |_, bytes| {
+        minutes.extend(ProcessMinute::unpack(bytes));
+        true
+    });
+    assert_eq!((read.unwrap(), minutes.len()), (0, 10));
+    for (number, minute) in minutes.iter().enumerate() {
+        let [first, second] = minute.rows.as_slice() else { panic!("{minute:?}") };
+        assert_eq!((first.key.pid, first.cpu_ns, first.job.as_deref()), (1, 1_000_000_000, Some("slurm:17")));
+        assert_eq!(
+            (second.uid, second.command.as_str(), second.io_bytes),
+            (1000, "work --hard", Some((5, 7)))
+        );
+        assert_eq!(second.end, (number == 9).then_some((5_000_000_000, 9)));
     }
 }
 

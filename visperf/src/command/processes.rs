@@ -3,12 +3,13 @@
 //! Not here: sampling (`sensor::process`).
 
 mod of_call;
+mod past;
 
 use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
 use crate::harmless::clean;
-use crate::options::{Place, Query, chosen, user, whole};
+use crate::options::{Between, Place, Query, chosen, user, whole};
 use crate::output::figures::{clock, share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
@@ -23,10 +24,15 @@ use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesP
   visperf processes --host wn01 --user mrossi
   visperf processes --name 'python*' --order memory --limit 10
   visperf processes --call slurm:17 --host wn01
+  visperf processes --host wn01 --since yesterday --until today
+  visperf processes --host wn01 --since 1d --order memory --job slurm:17
   visperf processes --domain UT-ICL --host wn01 --json | jq '.name, .cpu'
 
 CPU is the share of one core over about the last second: four busy threads
-have 400 %.")]
+have 400 %.
+
+With --since or --until: of each minute the 20 processes that used most CPU
+time, memory and storage I/O. Others than root and operators see their own.")]
 pub(crate) struct Args {
     #[command(flatten)]
     query: Query,
@@ -42,8 +48,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PID", allow_negative_numbers = true, value_parser = whole(1..=PID_MAX.into()))]
     pid: Option<u64>,
     /// Only processes that serve or served this call, with the evidence
-    #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order"])]
+    #[arg(long, value_name = "CALL", conflicts_with_all = ["user", "order", "since", "until", "job"])]
     call: Option<String>,
+    /// Only processes that served this job, of those of the past: slurm:17
+    #[arg(long, value_name = "JOB", value_parser = chosen)]
+    job: Option<String>,
+    #[command(flatten)]
+    between: Between,
     /// Sort by recent CPU usage, memory, storage I/O in bytes, start time (newest first) or process id
     #[arg(long, value_name = "ORDER", default_value = "cpu")]
     order: Order,
@@ -81,6 +92,9 @@ impl From<Order> for ProcessOrder {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(call) = &args.call {
         return of_call::print(args, call);
+    }
+    if args.between.since.is_some() || args.between.until.is_some() || args.job.is_some() {
+        return past::print(args);
     }
     let wanted = ProcessesParams {
         name: args.name.clone(),

@@ -391,6 +391,7 @@ mod tests {
                 "sensor.history",
                 "sensor.metrics",
                 "sensor.past_processes",
+                "sensor.process_history",
                 "sensor.processes",
                 "sensor.subscribe",
                 "sensor.subscriptions",

@@ -22,7 +22,7 @@ use wire::api::samples::{
 };
 
 /// Note on how to see processes that not every user may see.
-const MORE: &str =
+pub(super) const MORE: &str =
     "root and the job's user see more over the daemon's local socket, which commands without --connect use";
 
 /// A process, with the usage in its newest sample, and how it ended.
