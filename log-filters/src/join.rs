@@ -18,6 +18,7 @@ use wire::call::{Call, Keys, Naming, State};
 use wire::event::{Id, Kind};
 use wire::id::{Generation, SensorKey};
 
+pub mod changes;
 mod shares;
 mod sharing;
 mod snapshot;
@@ -75,6 +76,8 @@ pub struct Joiner {
     last_record: Option<(Generation, u64, CompactString, u64)>,
     calls_max: usize,
     dropped: u64,
+    /// `None` unless changes are collected.
+    waiting: Option<changes::Waiting>,
 }
 
 impl Default for Joiner {
@@ -98,6 +101,7 @@ impl Joiner {
             last_record: None,
             calls_max: calls_max.max(1),
             dropped: 0,
+            waiting: None,
         }
     }
 
@@ -112,6 +116,7 @@ impl Joiner {
         let slot = slot.unwrap_or_else(|| self.open(found, keys, &names, id));
         self.add_names(slot, &names);
         self.add_parent(slot, keys, &names);
+        let had_ended = self.had_ended(slot);
         let entry = self.entries.get_mut(&slot).expect("found or opened above");
         if keys.naming == Naming::Shared || !entry.kinds_by_file.is_empty() {
             add_kind(&mut entry.kinds_by_file, id.generation, found.content.kind);
@@ -124,6 +129,7 @@ impl Joiner {
         }
         let call_id = self.entries[&slot].progress.id.clone();
         self.file(slot);
+        self.note_change(slot, had_ended);
         self.last_record = names.into_iter().next().map(|name| (id.generation, id.offset, name, slot));
         call_id
     }
@@ -307,7 +313,8 @@ impl Joiner {
         let entry = self.entries.get_mut(&slot).expect("looked at above");
         entry.absorbed.retain(|known| *known != id);
         let former = std::mem::replace(&mut entry.progress.id, id);
-        entry.absorbed.push(former);
+        entry.absorbed.push(former.clone());
+        self.note_former(slot, &former);
     }
 
     fn add_names(&mut self, slot: u64, names: &[CompactString]) {
@@ -329,6 +336,8 @@ impl Joiner {
     fn merge(&mut self, slots: &[u64]) -> u64 {
         let into = slots[0];
         for &slot in &slots[1..] {
+            let id = self.entries[&slot].progress.id.clone();
+            self.note_former(slot, &id);
             let Some(other) = self.remove(slot) else { continue };
             for id in std::iter::once(&other.progress.id).chain(&other.absorbed) {
                 self.by_id.insert(id.clone(), into);
@@ -363,6 +372,7 @@ impl Joiner {
             let Some(slot) = self.shares.take(owner, at) else { return };
             let whole =
                 self.entries.get(&slot).filter(|entry| entry.is_part).and_then(|entry| self.parent(entry));
+            self.note_drop(slot);
             if let Some(part) = self.remove(slot) {
                 self.dropped += 1;
                 if let Some(whole) = whole.and_then(|whole| self.entries.get_mut(&whole)) {
