@@ -7,13 +7,14 @@
 pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("log-filters", &["wire"]),
+    ("call-store", &["wire", "log-filters"]),
     ("tunnel", &["wire"]),
     ("daemon", &[]),
     ("store", &["wire", "daemon"]),
     ("overlay", &["wire", "tunnel", "daemon"]),
     ("rpc", &["wire"]),
     ("client", &["wire", "tunnel"]),
-    ("sensor", &["wire", "log-filters", "store", "rpc", "daemon"]),
+    ("sensor", &["wire", "log-filters", "call-store", "store", "rpc", "daemon"]),
     ("directory", &["wire", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
     (
@@ -37,6 +38,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
         &[
             "wire",
             "store",
+            "call-store",
             "log-filters",
             "tunnel",
             "overlay",

@@ -13,6 +13,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("egui", &["viewer"]),
     ("eframe", &["viewer"]),
     ("pco", &["store"]),
+    ("sqlx", &["call-store"]),
     ("zstd", &["sensor"]),
     ("axum", &["rpc"]),
     ("tower", &["rpc"]),

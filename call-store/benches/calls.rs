@@ -1,0 +1,130 @@
+//! Calls in the store: how fast they are stored, how much space they take, and how long the first page of each
+//! filter takes.
+//!
+//! `VISPERF_CALLS=10000000` sets how many; 200,000 by default.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
+
+use call_store::store::CallStore;
+use compact_str::format_compact;
+use fastrand::Rng;
+use log_filters::join::changes::{CallChanges, LeftCall};
+use std::time::{Duration, Instant};
+use wire::api::UnixTime;
+use wire::api::calls::{CallOrder, CallsParams};
+use wire::call::{Call, State};
+use wire::event::Outcome;
+use wire::time::Time;
+
+const START_SECS: i64 = 1_700_000_000;
+const BATCH: u64 = 5_000;
+const ROUNDS: usize = 9;
+
+/// A job of a cluster of 500 hosts with 200 users; a call each ten seconds.
+fn call(rng: &mut Rng, number: u64) -> LeftCall {
+    let ended = START_SECS + i64::try_from(number).unwrap() * 10;
+    let at = |secs: i64| Some(Time::from_micros((ended - secs) * 1_000_000));
+    // Some users and programs run most jobs.
+    let skewed = |rng: &mut Rng, below: u32| rng.u32(0..below).min(rng.u32(0..below));
+    let hosts =
+        (0..1 + rng.usize(0..2)).map(|_| format_compact!("wn{:03}.site.org", rng.u32(0..500))).collect();
+    let is_ok = rng.u8(0..20) > 0;
+    let call = Call {
+        id: format_compact!("slurm:{number}"),
+        job: format_compact!("{number}"),
+        name: format_compact!("program-{}", skewed(rng, 1000)),
+        user: format_compact!("user{}", skewed(rng, 200)),
+        from: "login1".into(),
+        state: State::Ended,
+        submitted: at(rng.i64(600..4_000)),
+        offered: None,
+        selected: at(500),
+        started: at(500),
+        ended: at(0),
+        offers: Vec::new(),
+        hosts,
+        outcome: Some(if is_ok { Outcome::Ok } else { Outcome::Failed }),
+        code: if is_ok { "0" } else { "1" }.into(),
+        signal: "".into(),
+        reason: "".into(),
+        tries: 1,
+        events: 4,
+    };
+    LeftCall { first: call.submitted.unwrap(), aliases: Vec::new(), call }
+}
+
+fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {
+    let all = CallsParams::default();
+    let middle = UnixTime(Time::from_micros((START_SECS + i64::try_from(count).unwrap() * 5) * 1_000_000));
+    let text = |text: &str| Some(text.to_owned());
+    vec![
+        ("newest", all.clone()),
+        ("oldest", CallsParams { order: CallOrder::Oldest, ..all.clone() }),
+        ("until the middle", CallsParams { until: Some(middle), ..all.clone() }),
+        ("id", CallsParams { call: Some(format!("slurm:{}", count / 2)), ..all.clone() }),
+        ("id pattern, few", CallsParams { call: Some(format!("slurm:{}*", count / 20)), ..all.clone() }),
+        ("id pattern, many", CallsParams { call: text("slurm:1*"), ..all.clone() }),
+        ("job", CallsParams { job: Some((count / 3).to_string()), ..all.clone() }),
+        ("user with many", CallsParams { user: text("user3"), ..all.clone() }),
+        ("user with few", CallsParams { user: text("user199"), ..all.clone() }),
+        ("user with none", CallsParams { user: text("root"), ..all.clone() }),
+        ("host", CallsParams { on_host: text("wn123"), ..all.clone() }),
+        ("name", CallsParams { name: text("program-5"), ..all.clone() }),
+        ("name pattern, some", CallsParams { name: text("program-99*"), ..all.clone() }),
+        ("name pattern, all", CallsParams { name: text("*program*"), ..all.clone() }),
+        ("name pattern, none", CallsParams { name: text("*nothing*"), ..all.clone() }),
+        ("failed", CallsParams { outcome: vec![Outcome::Failed], ..all.clone() }),
+        ("timeout (none)", CallsParams { outcome: vec![Outcome::Timeout], ..all.clone() }),
+        (
+            "user and failed",
+            CallsParams { user: text("user3"), outcome: vec![Outcome::Failed], ..all.clone() },
+        ),
+        ("host and user", CallsParams { on_host: text("wn123"), user: text("user3"), ..all.clone() }),
+        ("running (none)", CallsParams { state: Some(State::Running), ..all }),
+    ]
+}
+
+async fn measure(count: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = CallStore::new(&folder.path().join("calls.db"), 1 << 40);
+    let (mut rng, mut took, mut number, mut bytes) = (Rng::with_seed(1), Duration::ZERO, 0, 0);
+    while number < count {
+        let left = (0..BATCH.min(count - number)).map(|nth| call(&mut rng, number + nth)).collect();
+        let changes = CallChanges { former: Vec::new(), left };
+        number += changes.left.len() as u64;
+        let started = Instant::now();
+        bytes = store.apply(&changes).await.unwrap().used_bytes;
+        took += started.elapsed();
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let (rate, each) = (count as f64 / took.as_secs_f64(), bytes as f64 / count as f64);
+    println!("{count} calls: {rate:.0} stored a second, {each:.0} bytes a call");
+    println!("first page of 1000, with the count up to 10,000: median and maximum of {ROUNDS}");
+    for (what, params) in queries(count) {
+        let mut times = Vec::new();
+        let mut answer = String::new();
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            let page = store.page(&params, None, 1000).await;
+            times.push(started.elapsed());
+            answer = match page {
+                Ok(page) => {
+                    format!("{} of {}{}", page.calls.len(), page.total, if page.is_more { "+" } else { "" })
+                }
+                Err(error) => error.to_string(),
+            };
+        }
+        times.sort();
+        let millis = |time: Duration| time.as_secs_f64() * 1e3;
+        println!(
+            "  {what:20} {:8.2} ms {:8.2} ms  {answer}",
+            millis(times[ROUNDS / 2]),
+            millis(times[ROUNDS - 1])
+        );
+    }
+}
+
+fn main() {
+    let count = std::env::var("VISPERF_CALLS").ok().and_then(|count| count.parse().ok()).unwrap_or(200_000);
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(measure(count));
+}

@@ -1,0 +1,56 @@
+//! Answers of the store, and reasons why there is none.
+//!
+//! Pure. Not here: how they are found (`store`).
+
+use compact_str::CompactString;
+use wire::call::Call;
+use wire::time::Time;
+
+/// Reason why calls could not be stored or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database refused.
+    #[error("{0}")]
+    Database(#[from] sqlx::Error),
+    /// The schema is not one that this version knows.
+    #[error("{0}; if a later version wrote it, start that one, or move the file away to begin a new one")]
+    Schema(#[from] sqlx::migrate::MigrateError),
+    /// The query would read too much.
+    #[error(
+        "too many stored calls were read without an end: expected a query that fewer of them match in part; \
+         give a time, a user, a host, a job or an outcome"
+    )]
+    TooMuch,
+}
+
+/// Place of a call in the order by its latest time, then its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its latest time, if any is known.
+    pub latest: Option<Time>,
+    /// Its id.
+    pub id: CompactString,
+}
+
+/// Stored calls of one page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// At most as many as asked for, in the order of the query.
+    pub calls: Vec<Call>,
+    /// Number of matching calls on all pages, or of those that were counted.
+    pub total: u64,
+    /// Whether there may be more than `total`.
+    pub is_more: bool,
+}
+
+/// Size of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Disk space in use, in bytes.
+    pub used_bytes: u64,
+    /// Latest time of the oldest stored call.
+    pub oldest: Option<Time>,
+    /// Number of calls deleted because the space was used up.
+    pub deleted: u64,
+}

@@ -1,0 +1,246 @@
+//! The filters of a query as SQL, and the index by which its rows are read.
+//!
+//! Pure. Not here: running it (`store`).
+
+use crate::answer::Place;
+use crate::row::COLUMNS;
+use sqlx::{QueryBuilder, Sqlite};
+use wire::api::calls::{CallOrder, CallsParams};
+use wire::call::State;
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// Where rows are read, in the order of their latest time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// All calls.
+    Time,
+    /// Calls that have not ended, as far as anything showed.
+    NotEnded,
+    /// The rows of an index that have this value, in this column.
+    Index(&'static str, &'static str, String),
+    /// Calls with an id from the first text on and before the second.
+    Ids(String, String),
+    /// Calls that ran on this host.
+    Host(String),
+    /// Calls that have this alias.
+    Alias(String),
+}
+
+/// Returns the sources whose rows together are all that may match. `names` are the known names that match the
+/// pattern of the query, if these are few.
+pub(crate) fn sources(params: &CallsParams, names: Option<Vec<String>>) -> Vec<Source> {
+    let index = |index, column, value: &str| Source::Index(index, column, value.to_owned());
+    if let Some(call) = params.call.as_deref().filter(|call| !has_wildcard(call)) {
+        return vec![index("call_by_id", "id", call), Source::Alias(call.to_owned())];
+    }
+    if let Some(job) = &params.job {
+        return vec![Source::Alias(job.clone())];
+    }
+    if let Some(host) = &params.on_host {
+        return vec![Source::Host(host.clone())];
+    }
+    if params.state.is_some_and(|state| state != State::Ended) {
+        return vec![Source::NotEnded];
+    }
+    if let Some(names) = names {
+        return names.iter().map(|name| index("call_by_name", "name", name)).collect();
+    }
+    if let Some(user) = &params.user {
+        return vec![index("call_by_user", "user", user)];
+    }
+    if !params.outcome.is_empty() {
+        let outcomes = Outcome::ALL.iter().filter(|outcome| params.outcome.contains(outcome));
+        return outcomes.map(|outcome| index("call_by_outcome", "outcome", outcome.as_str())).collect();
+    }
+    match params.call.as_deref().and_then(|call| prefix(call).split_once([':', '/'])) {
+        Some((product, _)) => vec![index("call_by_product", "product", product)],
+        None => vec![Source::Time],
+    }
+}
+
+/// Returns the range of texts that start as the pattern does; `None` if it starts with a wildcard.
+pub(crate) fn range(pattern: &str) -> Option<(String, String)> {
+    let prefix = prefix(pattern);
+    let end = format!("{prefix}{}", char::MAX);
+    (!prefix.is_empty()).then(|| (prefix.to_owned(), end))
+}
+
+/// Returns the part of a pattern before its first wildcard.
+fn prefix(pattern: &str) -> &str {
+    pattern.split(is_wildcard).next().unwrap_or_default()
+}
+
+/// Returns whether a pattern has a wildcard, as in `CallsParams`.
+pub(crate) fn has_wildcard(pattern: &str) -> bool {
+    pattern.contains(is_wildcard)
+}
+
+fn is_wildcard(char: char) -> bool {
+    matches!(char, '*' | '…')
+}
+
+/// Returns the pattern as `GLOB` has it.
+pub(crate) fn glob(pattern: &str) -> String {
+    let mut glob = String::with_capacity(pattern.len());
+    for char in pattern.chars() {
+        match char {
+            char if is_wildcard(char) => glob.push('*'),
+            '?' | '[' => glob.extend(['[', char, ']']),
+            char => glob.push(char),
+        }
+    }
+    glob
+}
+
+impl Source {
+    /// Adds `SELECT … FROM … WHERE …` of the rows that match, without the page.
+    fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: &str, params: &CallsParams) {
+        sql.push(format!("SELECT {columns} FROM "));
+        match self {
+            Source::Time => sql.push("call AS c INDEXED BY call_by_time WHERE TRUE"),
+            // The condition is that of the index, word for word.
+            Source::NotEnded => sql.push("call AS c INDEXED BY call_not_ended WHERE c.state <> 'ended'"),
+            Source::Index(index, column, value) => {
+                sql.push(format!("call AS c INDEXED BY {index} WHERE c.{column} = "));
+                sql.push_bind(value.clone())
+            }
+            Source::Ids(from, to) => {
+                sql.push("call AS c INDEXED BY call_by_id WHERE c.id >= ").push_bind(from.clone());
+                sql.push(" AND c.id < ").push_bind(to.clone())
+            }
+            Source::Host(host) => {
+                sql.push("call_host AS i CROSS JOIN call AS c ON c.key = i.key WHERE i.host = ");
+                sql.push_bind(host.clone())
+            }
+            Source::Alias(alias) => {
+                sql.push("call_alias AS i CROSS JOIN call AS c ON c.key = i.key WHERE i.alias = ");
+                sql.push_bind(alias.clone())
+            }
+        };
+        self.push_filters(sql, params);
+    }
+
+    /// The column by whose index rows are in the order of time.
+    fn latest(&self) -> &'static str {
+        match self {
+            Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) => "c.latest_us",
+            Source::Host(_) | Source::Alias(_) => "i.latest_us",
+        }
+    }
+
+    fn push_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
+        let CallsParams { call, name, job, user, on_host, state, outcome, since, until, .. } = params;
+        let latest = self.latest();
+        if let Some(since) = since {
+            sql.push(format!(" AND {latest} >= ")).push_bind(since.0.micros());
+        }
+        if let Some(until) = until {
+            sql.push(format!(" AND {latest} <= ")).push_bind(until.0.micros());
+        }
+        match call {
+            Some(call) if has_wildcard(call) => {
+                sql.push(" AND c.id GLOB ").push_bind(glob(call));
+            }
+            // It is found by its id already.
+            Some(call) if matches!(self, Source::Alias(_)) => {
+                sql.push(" AND c.id <> ").push_bind(call.clone());
+            }
+            Some(_) | None => {}
+        }
+        match name {
+            Some(name) if has_wildcard(name) => {
+                sql.push(" AND c.name GLOB ").push_bind(glob(name));
+            }
+            Some(name) => {
+                sql.push(" AND c.name = ").push_bind(name.clone());
+            }
+            None => {}
+        }
+        if let Some(user) = user {
+            sql.push(" AND c.user = ").push_bind(user.clone());
+        }
+        if let Some(state) = state {
+            sql.push(" AND c.state = ").push_bind(state.as_str());
+        }
+        if !outcome.is_empty() {
+            sql.push(" AND c.outcome IN (");
+            let mut words = sql.separated(", ");
+            for outcome in outcome {
+                words.push_bind(outcome.as_str());
+            }
+            sql.push(")");
+        }
+        let mut has = |table: &str, column: &str, value: &String| {
+            sql.push(format!(" AND EXISTS (SELECT 1 FROM {table} AS x WHERE x.{column} = "));
+            sql.push_bind(value.clone()).push(" AND x.latest_us = c.latest_us AND x.key = c.key)");
+        };
+        if let Some(host) = on_host.as_ref().filter(|_| !matches!(self, Source::Host(_))) {
+            has("call_host", "host", host);
+        }
+        let is_by_alias = matches!(self, Source::Alias(_)) && call.is_none();
+        if let Some(job) = job.as_ref().filter(|_| !is_by_alias) {
+            has("call_alias", "alias", job);
+        }
+    }
+
+    /// The rows of a page: at most `limit` after `after`, in the order of the query.
+    pub(crate) fn page(
+        &self,
+        params: &CallsParams,
+        after: Option<&Place>,
+        limit: i64,
+    ) -> QueryBuilder<Sqlite> {
+        let mut sql = QueryBuilder::new("");
+        self.push_select(&mut sql, COLUMNS, params);
+        let (than, order) = match params.order {
+            CallOrder::Newest => ("<", "DESC"),
+            CallOrder::Oldest => (">", "ASC"),
+        };
+        let latest = self.latest();
+        if let Some(Place { latest: at, id }) = after {
+            let at = at.map_or(i64::MIN, Time::micros);
+            sql.push(format!(" AND {latest} {than}= ")).push_bind(at);
+            sql.push(format!(" AND ({latest} {than} ")).push_bind(at);
+            sql.push(format!(" OR c.id {than} ")).push_bind(id.to_string()).push(")");
+        }
+        sql.push(format!(" ORDER BY {latest} {order}, c.id {order} LIMIT ")).push_bind(limit);
+        sql
+    }
+
+    /// The number of rows that match, counted up to `most`.
+    pub(crate) fn count(&self, params: &CallsParams, most: i64) -> QueryBuilder<Sqlite> {
+        let mut sql = QueryBuilder::new("SELECT COUNT(*) FROM (");
+        self.push_select(&mut sql, "1", params);
+        sql.push(" LIMIT ").push_bind(most).push(")");
+        sql
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_wildcard_here_is_none_there() {
+        assert_eq!(glob("a*b…c?[d]"), "a*b*c[?][[]d]");
+        assert_eq!(range("slurm:1*"), Some(("slurm:1".to_owned(), format!("slurm:1{}", char::MAX))));
+        assert_eq!(range("*1"), None);
+    }
+
+    #[test]
+    fn the_most_selective_filter_chooses_the_index() {
+        let all = CallsParams::default();
+        assert_eq!(sources(&all, None), [Source::Time]);
+        let user = CallsParams { user: Some("ada".to_owned()), ..all.clone() };
+        assert_eq!(sources(&user, None), [Source::Index("call_by_user", "user", "ada".to_owned())]);
+        let host = CallsParams { on_host: Some("wn1".to_owned()), ..user };
+        assert_eq!(sources(&host, None), [Source::Host("wn1".to_owned())]);
+        let product = CallsParams { call: Some("slurm/a:*7".to_owned()), ..all.clone() };
+        assert_eq!(
+            sources(&product, None),
+            [Source::Index("call_by_product", "product", "slurm".to_owned())]
+        );
+        assert_eq!(sources(&all, Some(Vec::new())), [], "no name matches");
+    }
+}

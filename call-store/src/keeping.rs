@@ -1,0 +1,180 @@
+//! Changes of the rows: storing a call, replacing what is known of it, and deleting the oldest.
+//!
+//! Rule: the caller has started a transaction. Not here: when calls are deleted (`store`).
+
+use crate::row::{self, WRITTEN, aliases, latest_us, push_values, texts};
+use compact_str::CompactString;
+use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
+use std::collections::{HashMap, HashSet};
+use wire::call::Call;
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// Tolerance for the clocks of two daemons, in microseconds.
+const CLOCKS_DIFFER_US: i64 = 1_000_000;
+
+/// How long after its latest time events may still belong to a call, in microseconds.
+const LATE_US: i64 = 1_800_000_000;
+
+/// Most calls in one statement; SQLite allows 32,766 values.
+const CALLS_AT_ONCE: usize = 200;
+
+/// Most entries of a table of hosts or aliases in one statement.
+const ENTRIES_AT_ONCE: usize = 2_000;
+
+/// Share of the calls that is deleted when the space is used up.
+const DELETED_AT_ONCE: i64 = 32;
+
+/// A stored row, as far as it is compared with a new one.
+struct Known {
+    key: i64,
+    latest_us: i64,
+    events: i64,
+    state: String,
+    outcome: String,
+    hosts: String,
+    aliases: String,
+}
+
+/// Applies changes, within a transaction of the caller.
+pub(crate) async fn apply(to: &mut SqliteConnection, changes: &CallChanges) -> Result<(), sqlx::Error> {
+    for former in &changes.former {
+        forget(to, former).await?;
+    }
+    let mut chunk: Vec<&LeftCall> = Vec::new();
+    let mut ids = HashSet::new();
+    for left in &changes.left {
+        if chunk.len() == CALLS_AT_ONCE || !ids.insert(&left.call.id) {
+            store(to, &chunk).await?;
+            chunk.clear();
+            ids = HashSet::from([&left.call.id]);
+        }
+        chunk.push(left);
+    }
+    store(to, &chunk).await
+}
+
+async fn forget(to: &mut SqliteConnection, former: &FormerId) -> Result<(), sqlx::Error> {
+    match known(to, &[&former.id]).await?.get(&former.id) {
+        Some(known) if known.latest_us >= former.first.micros() => delete(to, known).await,
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Stores calls of different ids, or replaces their rows: with few statements, as each one takes longer than a row.
+async fn store(to: &mut SqliteConnection, chunk: &[&LeftCall]) -> Result<(), sqlx::Error> {
+    let ids: Vec<&CompactString> = chunk.iter().map(|left| &left.call.id).collect();
+    let known = known(to, &ids).await?;
+    let mut wanted = Vec::new();
+    for left in chunk {
+        if let Some(known) = known.get(&left.call.id).filter(|known| is_same(known.latest_us, left)) {
+            // Fewer events: what came after the call had been dropped from memory.
+            if i64::from(left.call.events) < known.events || is_unchanged(known, &left.call) {
+                continue;
+            }
+            delete(to, known).await?;
+        }
+        wanted.push(*left);
+    }
+    let last: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM call").fetch_one(&mut *to).await?;
+    let keyed: Vec<_> = (last.unwrap_or(0) + 1..).zip(wanted).collect();
+    let mut hosts = Vec::new();
+    let mut others = Vec::new();
+    for (key, left) in &keyed {
+        let latest = latest_us(&left.call);
+        hosts.extend(row::hosts(&left.call.hosts).into_iter().map(|host| (host.to_owned(), latest, *key)));
+        others.extend(aliases(left).into_iter().map(|alias| (alias, latest, *key)));
+    }
+    if !keyed.is_empty() {
+        let mut sql = QueryBuilder::<Sqlite>::new(format!("INSERT INTO call (key, {WRITTEN}) "));
+        sql.push_values(keyed, |mut row, (key, left)| push_values(row.push_bind(key), left));
+        sql.build().execute(&mut *to).await?;
+    }
+    for (table, rows) in [("call_host", hosts), ("call_alias", others)] {
+        for rows in rows.chunks(ENTRIES_AT_ONCE) {
+            let mut sql = QueryBuilder::<Sqlite>::new(format!("INSERT INTO {table} "));
+            sql.push_values(rows, |mut row, (text, latest, key)| {
+                row.push_bind(text.clone()).push_bind(latest).push_bind(key);
+            });
+            sql.build().execute(&mut *to).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a call with the id of a stored one is that one: not if it was submitted after it was over, nor if its
+/// first event came long after.
+fn is_same(known_latest_us: i64, left: &LeftCall) -> bool {
+    let submitted = left.call.submitted.map(Time::micros);
+    submitted.is_none_or(|at| at <= known_latest_us.saturating_add(CLOCKS_DIFFER_US))
+        && left.first.micros() <= known_latest_us.saturating_add(LATE_US)
+}
+
+/// Whether nothing has happened to a call since its row was written, as for most after a restart.
+fn is_unchanged(known: &Known, call: &Call) -> bool {
+    i64::from(call.events) == known.events
+        && latest_us(call) == known.latest_us
+        && call.state.as_str() == known.state
+        && call.outcome.map_or("", Outcome::as_str) == known.outcome
+}
+
+impl Known {
+    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases";
+
+    fn new(row: &SqliteRow) -> Result<Known, sqlx::Error> {
+        Ok(Known {
+            key: row.try_get(0)?,
+            latest_us: row.try_get(1)?,
+            events: row.try_get(2)?,
+            state: row.try_get(3)?,
+            outcome: row.try_get(4)?,
+            hosts: row.try_get(5)?,
+            aliases: row.try_get(6)?,
+        })
+    }
+}
+
+/// Returns the latest stored call of each id.
+async fn known(
+    to: &mut SqliteConnection,
+    ids: &[&CompactString],
+) -> Result<HashMap<CompactString, Known>, sqlx::Error> {
+    let mut sql =
+        QueryBuilder::<Sqlite>::new(format!("SELECT {}, id FROM call WHERE id IN (", Known::COLUMNS));
+    let mut wanted = sql.separated(", ");
+    for id in ids {
+        wanted.push_bind(id.to_string());
+    }
+    let rows = sql.push(") ORDER BY latest_us").build().fetch_all(to).await?;
+    rows.iter().map(|row| Ok((row.try_get::<&str, _>("id")?.into(), Known::new(row)?))).collect()
+}
+
+async fn delete(to: &mut SqliteConnection, known: &Known) -> Result<(), sqlx::Error> {
+    for host in row::hosts(&texts(&known.hosts)) {
+        let delete = sqlx::query("DELETE FROM call_host WHERE host = ? AND latest_us = ? AND key = ?");
+        delete.bind(host).bind(known.latest_us).bind(known.key).execute(&mut *to).await?;
+    }
+    for alias in texts(&known.aliases) {
+        let delete = sqlx::query("DELETE FROM call_alias WHERE alias = ? AND latest_us = ? AND key = ?");
+        delete.bind(alias.as_str()).bind(known.latest_us).bind(known.key).execute(&mut *to).await?;
+    }
+    sqlx::query("DELETE FROM call WHERE key = ?").bind(known.key).execute(to).await?;
+    Ok(())
+}
+
+/// Deletes the oldest calls, a share of all. Returns how many.
+pub(crate) async fn delete_oldest(to: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let highest: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM call").fetch_one(&mut *to).await?;
+    let lowest: Option<i64> = sqlx::query_scalar("SELECT MIN(key) FROM call").fetch_one(&mut *to).await?;
+    let (Some(highest), Some(lowest)) = (highest, lowest) else { return Ok(0) };
+    // Keys are given in the order of storing: their span is about the number of calls.
+    let count = (highest - lowest) / DELETED_AT_ONCE + 1;
+    let sql = format!("SELECT {} FROM call ORDER BY latest_us LIMIT ?", Known::COLUMNS);
+    let rows = sqlx::query(AssertSqlSafe(sql)).bind(count).fetch_all(&mut *to).await?;
+    for row in &rows {
+        delete(to, &Known::new(row)?).await?;
+    }
+    Ok(rows.len() as u64)
+}

@@ -1,0 +1,16 @@
+//! Ended calls in a database on disk: stored within a limit of space, and found by time, user, host, name, job
+//! and outcome.
+//!
+//! Shell over SQLite, which no other crate names. Rules: a call is one row, replaced when more is known of it; its
+//! id may be used again by a later call, which is another row. A query reads a bounded number of rows, whatever is
+//! asked. Without queries nothing is open but the writer, and that only once there was something to store.
+//! Not here: how events become calls (`log_filters::join`), calls that have not ended.
+
+#![warn(missing_docs)]
+
+pub mod answer;
+mod database;
+mod filter;
+mod keeping;
+mod row;
+pub mod store;

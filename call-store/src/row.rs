@@ -1,0 +1,117 @@
+//! A call as a row: its columns, and the texts under which it is found besides them.
+//!
+//! Pure. Not here: the schema (`schema_1_calls.sql`).
+
+use compact_str::CompactString;
+use log_filters::join::changes::LeftCall;
+use sqlx::query_builder::Separated;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row, Sqlite};
+use std::collections::BTreeSet;
+use wire::call::{Call, State};
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// Separators between the number of a whole and that of its part.
+const PART_MARKS: [char; 3] = ['_', '.', '['];
+
+/// Columns of [`call_of`], in its order, of the table named `c`.
+pub(crate) const COLUMNS: &str = "c.key, c.id, c.job, c.name, c.user, c.origin, c.state, c.outcome, \
+    c.submitted_us, c.offered_us, c.selected_us, c.started_us, c.ended_us, c.offers, c.hosts, c.code, c.signal, \
+    c.reason, c.tries, c.events";
+
+/// Columns of [`push_values`], in its order.
+pub(crate) const WRITTEN: &str = "id, product, job, name, user, origin, state, outcome, submitted_us, offered_us, \
+    selected_us, started_us, ended_us, latest_us, offers, hosts, aliases, code, signal, reason, tries, events";
+
+/// Returns the latest time of a call, in microseconds; the smallest integer if it has none.
+pub(crate) fn latest_us(call: &Call) -> i64 {
+    let times = [call.submitted, call.offered, call.selected, call.started, call.ended];
+    times.into_iter().flatten().max().map_or(i64::MIN, Time::micros)
+}
+
+/// Adds the values of a call.
+pub(crate) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, left: &LeftCall) {
+    let call = &left.call;
+    let product = call.id.split_once([':', '/']).map_or("", |(product, _)| product);
+    let micros = |time: Option<Time>| time.map(Time::micros);
+    for text in
+        [call.id.as_str(), product, &call.job, &call.name, &call.user, &call.from, call.state.as_str()]
+    {
+        values.push_bind(text.to_owned());
+    }
+    values.push_bind(call.outcome.map_or("", Outcome::as_str));
+    for time in [call.submitted, call.offered, call.selected, call.started, call.ended] {
+        values.push_bind(micros(time));
+    }
+    values.push_bind(latest_us(call));
+    values.push_bind(json(&call.offers)).push_bind(json(&call.hosts)).push_bind(json(&aliases(left)));
+    for text in [&call.code, &call.signal, &call.reason] {
+        values.push_bind(text.to_string());
+    }
+    values.push_bind(i64::from(call.tries)).push_bind(i64::from(call.events));
+}
+
+/// Returns the call of a row, and its key.
+pub(crate) fn call_of(row: &SqliteRow) -> Result<(i64, Call), sqlx::Error> {
+    let text = |at: usize| row.try_get::<&str, _>(at).map(CompactString::from);
+    let time = |at: usize| Ok::<_, sqlx::Error>(row.try_get::<Option<i64>, _>(at)?.map(Time::from_micros));
+    let count =
+        |at: usize| Ok::<_, sqlx::Error>(u32::try_from(row.try_get::<i64, _>(at)?).unwrap_or(u32::MAX));
+    let state: &str = row.try_get(6)?;
+    let outcome: &str = row.try_get(7)?;
+    let call = Call {
+        id: text(1)?,
+        job: text(2)?,
+        name: text(3)?,
+        user: text(4)?,
+        from: text(5)?,
+        state: State::ALL.into_iter().find(|known| known.as_str() == state).unwrap_or(State::Ended),
+        // An outcome that only a later version knows is an end all the same.
+        outcome: (!outcome.is_empty()).then(|| Outcome::from_word(outcome).unwrap_or(Outcome::Finished)),
+        submitted: time(8)?,
+        offered: time(9)?,
+        selected: time(10)?,
+        started: time(11)?,
+        ended: time(12)?,
+        offers: texts(row.try_get(13)?),
+        hosts: texts(row.try_get(14)?),
+        code: text(15)?,
+        signal: text(16)?,
+        reason: text(17)?,
+        tries: count(18)?,
+        events: count(19)?,
+    };
+    Ok((row.try_get(0)?, call))
+}
+
+/// Returns the other texts under which a call is found: see `call_alias` in the schema.
+pub(crate) fn aliases(left: &LeftCall) -> Vec<String> {
+    let mut aliases = BTreeSet::new();
+    for name in left.aliases.iter().chain([&left.call.id]) {
+        aliases.insert(name.as_str());
+        aliases.extend(name.split_once(':').map(|(_, number)| number));
+    }
+    let job = left.call.job.as_str();
+    aliases.insert(job);
+    aliases.extend(job.match_indices(PART_MARKS).map(|(at, _)| &job[..at]));
+    aliases.remove(left.call.id.as_str());
+    aliases.remove("");
+    aliases.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns each host of a call, also without its domain.
+pub(crate) fn hosts(hosts: &[CompactString]) -> BTreeSet<&str> {
+    let short = hosts.iter().filter_map(|host| host.split('.').next());
+    hosts.iter().map(CompactString::as_str).chain(short).collect()
+}
+
+/// Returns the texts of a JSON list; none if it is damaged.
+pub(crate) fn texts(json: &str) -> Vec<CompactString> {
+    serde_json::from_str(json).unwrap_or_default()
+}
+
+fn json<T: AsRef<str>>(texts: &[T]) -> String {
+    let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    serde_json::to_string(&texts).expect("texts can be written to memory")
+}

@@ -1,0 +1,259 @@
+//! The store: changes are applied by one writer, pages are read by as many readers as ask.
+//!
+//! Shell. Not here: the queries themselves (`filter`), the rows (`keeping`, `row`).
+
+use crate::answer::{Error, Figures, Page, Place};
+use crate::database::{PAGE_LEN_BYTES, open_reader, open_writer, set_budget};
+use crate::filter::{Source, has_wildcard, range, sources};
+use crate::keeping::{apply, delete_oldest};
+use crate::row::{call_of, latest_us};
+use log_filters::join::changes::CallChanges;
+use sqlx::{Connection, SqliteConnection};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use tokio::sync::{Mutex, Semaphore};
+use wire::api::calls::{CallOrder, CallsParams};
+use wire::call::Call;
+use wire::time::Time;
+
+/// Most matching calls that are counted.
+pub const COUNT_MAX: u64 = 10_000;
+
+/// What one query may read, in thousands of steps of the database: some seconds.
+const PAGE_BUDGET: u32 = 200_000;
+/// What counting may read, likewise: some tenths of a second.
+const COUNT_BUDGET: u32 = 5_000;
+
+/// Most queries that are read at a time; others wait.
+const READERS_MAX: usize = 2;
+
+/// Most names that are looked at for a pattern, and most that are then read by their index.
+const NAMES_LOOKED_AT: i64 = 2_000;
+const NAMES_MAX: usize = 16;
+
+/// Most calls that are read by a range of ids and sorted.
+const IDS_MAX: i64 = 20_000;
+
+/// A future answer, boxed: the compiler does not see that those of the database can be sent to another thread,
+/// whatever their lifetimes.
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
+/// Ended calls in one file.
+pub struct CallStore {
+    path: PathBuf,
+    pages_max: u64,
+    writer: Mutex<Option<SqliteConnection>>,
+    readers: Semaphore,
+    deleted: std::sync::atomic::AtomicU64,
+}
+
+impl CallStore {
+    /// A store in this file, of at most `limit_bytes`. Nothing is opened before it is used.
+    #[must_use]
+    pub fn new(path: &Path, limit_bytes: u64) -> CallStore {
+        CallStore {
+            path: path.to_owned(),
+            pages_max: limit_bytes / PAGE_LEN_BYTES,
+            writer: Mutex::new(None),
+            readers: Semaphore::new(READERS_MAX),
+            deleted: std::sync::atomic::AtomicU64::new(0),
+        }
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Applies changes, all or none. Deletes the oldest calls if the space is used up.
+    ///
+    /// # Errors
+    /// If the database refuses, as with a full disk; the changes can be applied again later.
+    pub fn apply<'a>(&'a self, changes: &'a CallChanges) -> Answer<'a, Figures> {
+        Box::pin(self.apply_now(changes))
+    }
+
+    async fn apply_now(&self, changes: &CallChanges) -> Result<Figures, Error> {
+        let mut writer = self.writer.lock().await;
+        let mut connection = match writer.take() {
+            Some(connection) => connection,
+            None => open_writer(&self.path, self.pages_max).await?,
+        };
+        // After an error the connection is closed, and the next change opens another.
+        self.make_room(&mut connection, changes).await?;
+        let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
+        apply(&mut change, changes).await?;
+        change.commit().await?;
+        let figures = self.figures(&mut connection).await?;
+        *writer = Some(connection);
+        Ok(figures)
+    }
+
+    /// Deletes the oldest calls until the changes have room.
+    async fn make_room(&self, connection: &mut SqliteConnection, changes: &CallChanges) -> Result<(), Error> {
+        // A call takes about half a page at most, with its indexes.
+        let wanted = changes.left.len() as u64 / 2 + self.pages_max / 16;
+        while used_pages(connection).await?.saturating_add(wanted) > self.pages_max {
+            let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
+            let deleted = delete_oldest(&mut change).await?;
+            change.commit().await?;
+            self.deleted.fetch_add(deleted, std::sync::atomic::Ordering::Relaxed);
+            if deleted == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn figures(&self, connection: &mut SqliteConnection) -> Result<Figures, Error> {
+        let oldest: Option<i64> =
+            sqlx::query_scalar("SELECT MIN(latest_us) FROM call").fetch_one(&mut *connection).await?;
+        Ok(Figures {
+            used_bytes: used_pages(connection).await? * PAGE_LEN_BYTES,
+            oldest: oldest.filter(|&at| at != i64::MIN).map(Time::from_micros),
+            deleted: self.deleted.load(std::sync::atomic::Ordering::Relaxed),
+        })
+    }
+
+    /// Reads at most `limit` of the matching calls after `after`. The limit and the cursor of `params` are not
+    /// looked at.
+    ///
+    /// # Errors
+    /// If the database cannot be read, or if the query would read too much.
+    pub fn page<'a>(
+        &'a self,
+        params: &'a CallsParams,
+        after: Option<&'a Place>,
+        limit: usize,
+    ) -> Answer<'a, Page> {
+        Box::pin(self.page_now(params, after, limit))
+    }
+
+    async fn page_now(
+        &self,
+        params: &CallsParams,
+        after: Option<&Place>,
+        limit: usize,
+    ) -> Result<Page, Error> {
+        if !self.path.exists() {
+            return Ok(Page::default());
+        }
+        let _turn = self.readers.acquire().await.expect("it is never closed");
+        let mut connection = open_reader(&self.path).await?;
+        set_budget(&mut connection, PAGE_BUDGET).await?;
+        let sources = chosen_sources(&mut connection, params).await.map_err(explained)?;
+        let mut found = BTreeMap::new();
+        for source in &sources {
+            let most = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = source.page(params, after, most).build().fetch_all(&mut connection).await;
+            for row in rows.map_err(explained)? {
+                let (key, call) = call_of(&row)?;
+                found.insert(key, call);
+            }
+        }
+        let mut calls: Vec<Call> = found.into_values().collect();
+        calls.sort_by(|one, other| (latest_us(one), &one.id).cmp(&(latest_us(other), &other.id)));
+        if params.order == CallOrder::Newest {
+            calls.reverse();
+        }
+        calls.truncate(limit);
+        let (total, is_more) = count(&mut connection, params, &sources, calls.len() as u64).await?;
+        connection.close().await?;
+        Ok(Page { calls, total, is_more })
+    }
+}
+
+/// Counts the matching calls, as far as that is quick.
+async fn count(
+    connection: &mut SqliteConnection,
+    params: &CallsParams,
+    sources: &[Source],
+    on_page: u64,
+) -> Result<(u64, bool), Error> {
+    set_budget(connection, COUNT_BUDGET).await?;
+    let mut total = 0;
+    for source in sources {
+        let most = i64::try_from(COUNT_MAX - total + 1).unwrap_or(i64::MAX);
+        let counted =
+            source.count(params, most).build_query_scalar::<i64>().fetch_one(&mut *connection).await;
+        match counted.map_err(explained) {
+            Ok(counted) => total += u64::try_from(counted).unwrap_or(0),
+            Err(Error::TooMuch) => return Ok((total.max(on_page), true)),
+            Err(error) => return Err(error),
+        }
+        if total > COUNT_MAX {
+            return Ok((COUNT_MAX, true));
+        }
+    }
+    Ok((total, false))
+}
+
+/// Returns the sources of a query, after a look at how many names and ids match its patterns.
+async fn chosen_sources(
+    connection: &mut SqliteConnection,
+    params: &CallsParams,
+) -> Result<Vec<Source>, sqlx::Error> {
+    let names = match &params.name {
+        Some(name) if has_wildcard(name) => names(connection, name).await?,
+        Some(name) => Some(vec![name.clone()]),
+        None => None,
+    };
+    let chosen = sources(params, names);
+    let pattern = params.call.as_deref().filter(|call| has_wildcard(call)).and_then(range);
+    if let (Some((from, to)), [Source::Time | Source::Index("call_by_product", ..)]) =
+        (pattern, chosen.as_slice())
+    {
+        let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM call WHERE id >= ? AND id < ? LIMIT ?)";
+        let few = sqlx::query_scalar::<_, i64>(sql)
+            .bind(&from)
+            .bind(&to)
+            .bind(IDS_MAX)
+            .fetch_one(connection)
+            .await?;
+        if few < IDS_MAX {
+            return Ok(vec![Source::Ids(from, to)]);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Returns the stored names that match a pattern, if these and those looked at are few.
+async fn names(connection: &mut SqliteConnection, pattern: &str) -> Result<Option<Vec<String>>, sqlx::Error> {
+    let (from, to) = range(pattern).unwrap_or_else(|| (String::new(), char::MAX.to_string()));
+    // Each distinct name is found by one step in the index.
+    let sql = "WITH RECURSIVE known (name) AS (
+            SELECT (SELECT MIN(name) FROM call WHERE name >= ?1)
+            UNION ALL
+            SELECT (SELECT MIN(name) FROM call WHERE name > known.name) FROM known
+            WHERE known.name IS NOT NULL AND known.name < ?2
+            LIMIT ?3
+        ) SELECT name, name GLOB ?4 FROM known WHERE name IS NOT NULL AND name < ?2";
+    let known: Vec<(String, bool)> = sqlx::query_as(sql)
+        .bind(from)
+        .bind(to)
+        .bind(NAMES_LOOKED_AT)
+        .bind(crate::filter::glob(pattern))
+        .fetch_all(connection)
+        .await?;
+    if known.len() + 1 >= usize::try_from(NAMES_LOOKED_AT).unwrap_or(usize::MAX) {
+        return Ok(None);
+    }
+    let matching: Vec<String> = known.into_iter().filter(|(_, fits)| *fits).map(|(name, _)| name).collect();
+    Ok((matching.len() <= NAMES_MAX).then_some(matching))
+}
+
+async fn used_pages(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let all: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
+    let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(connection).await?;
+    Ok(u64::try_from(all - free).unwrap_or(0))
+}
+
+/// Returns the error of an exhausted budget as one of its own.
+fn explained(error: sqlx::Error) -> Error {
+    // SQLITE_INTERRUPT, see https://www.sqlite.org/rescode.html
+    let is_interrupt =
+        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "9");
+    if is_interrupt { Error::TooMuch } else { Error::Database(error) }
+}

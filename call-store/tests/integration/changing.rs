@@ -1,0 +1,120 @@
+//! What is stored when calls change, end again or lose their ids, and when space, crashes and damage interfere.
+
+use crate::made_up::{block_on, forgetting, left, store, storing, time};
+use call_store::answer::Page;
+use call_store::store::CallStore;
+use log_filters::join::changes::LeftCall;
+use wire::api::calls::{CallOrder, CallsParams};
+use wire::event::Outcome;
+
+async fn all(store: &CallStore) -> Page {
+    let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
+    store.page(&params, None, 1_000_000).await.unwrap()
+}
+
+async fn on_host(store: &CallStore, host: &str) -> u64 {
+    let params = CallsParams { on_host: Some(host.to_owned()), ..CallsParams::default() };
+    store.page(&params, None, 10).await.unwrap().total
+}
+
+#[test]
+fn a_later_report_replaces_the_row_and_what_came_after_the_drop_does_not() {
+    let (_folder, store) = store();
+    block_on(async {
+        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+        let mut better = left(1, 101);
+        (better.call.events, better.call.hosts) = (4, vec!["wn2".into()]);
+        store.apply(&storing(vec![better.clone()])).await.unwrap();
+        assert_eq!(all(&store).await.calls, [better.call.clone()]);
+        assert_eq!((on_host(&store, "wn1").await, on_host(&store, "wn2").await), (0, 1));
+        let mut late = left(1, 130);
+        (late.call.events, late.call.submitted, late.call.started, late.first) = (1, None, None, time(130));
+        store.apply(&storing(vec![late])).await.unwrap();
+        assert_eq!(all(&store).await.calls, [better.call]);
+    });
+}
+
+#[test]
+fn an_id_that_is_used_again_is_another_call() {
+    let (_folder, store) = store();
+    block_on(async {
+        let year = 365 * 86_400;
+        let (first, second) = (left(1, 100), left(1, year));
+        store.apply(&storing(vec![first.clone()])).await.unwrap();
+        store.apply(&storing(vec![second.clone()])).await.unwrap();
+        assert_eq!(all(&store).await.calls, [first.call.clone(), second.call.clone()]);
+        // The second one runs again: the first is not meant.
+        store.apply(&forgetting(&second)).await.unwrap();
+        store.apply(&forgetting(&second)).await.unwrap();
+        assert_eq!(all(&store).await.calls, [first.call]);
+        assert_eq!(on_host(&store, "wn1.site.org").await, 1);
+    });
+}
+
+#[test]
+fn the_oldest_calls_go_when_the_space_is_used_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = 2 << 20;
+    let store = CallStore::new(&folder.path().join("calls.db"), limit);
+    block_on(async {
+        let mut last = None;
+        for round in 0..60 {
+            let calls: Vec<LeftCall> =
+                (0..200).map(|nth| left(round * 200 + nth, i64::from(round * 200 + nth))).collect();
+            last = calls.last().map(|left| left.call.clone());
+            let figures = store.apply(&storing(calls)).await.unwrap();
+            assert!(figures.used_bytes <= limit, "{figures:?}");
+            assert!(std::fs::metadata(store.path()).unwrap().len() <= limit);
+        }
+        let calls = all(&store).await.calls;
+        assert!((1_000..12_000).contains(&calls.len()), "{}", calls.len());
+        assert_eq!(calls.last(), last.as_ref());
+        let oldest = calls[0].id.trim_start_matches("slurm:").parse::<usize>().unwrap();
+        assert_eq!(oldest + calls.len(), 12_000, "what is left is the newest without a hole");
+        let figures = store.apply(&storing(Vec::new())).await.unwrap();
+        assert_eq!((figures.deleted, figures.oldest), (oldest as u64, calls[0].ended));
+        assert_eq!(on_host(&store, "wn1").await, calls.len() as u64, "no index entry is left behind");
+    });
+}
+
+#[test]
+fn what_was_applied_is_there_for_another_process() {
+    let (_folder, store) = store();
+    block_on(async {
+        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+        // As after a kill: the first one's connection is still open, and nothing was closed.
+        let second = CallStore::new(store.path(), 1 << 30);
+        assert_eq!(all(&second).await.total, 1);
+        second.apply(&storing(vec![left(2, 101)])).await.unwrap();
+        assert_eq!(all(&store).await.total, 2);
+    });
+}
+
+#[test]
+fn damage_and_a_later_schema_are_errors_and_nothing_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("calls.db");
+    let damaged = vec![7; 8192];
+    std::fs::write(&path, &damaged).unwrap();
+    block_on(async {
+        let store = CallStore::new(&path, 1 << 30);
+        let error = store.apply(&storing(vec![left(1, 100)])).await.unwrap_err().to_string();
+        assert!(error.contains("not a database"), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), damaged);
+        assert!(store.page(&CallsParams::default(), None, 1).await.is_err());
+        std::fs::remove_file(&path).unwrap();
+        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+    });
+}
+
+#[test]
+fn a_row_of_a_later_version_is_read() {
+    let (_folder, store) = store();
+    block_on(async {
+        let mut call = left(1, 100);
+        call.call.outcome = Some(Outcome::Finished);
+        store.apply(&storing(vec![call])).await.unwrap();
+        let params = CallsParams { outcome: vec![Outcome::Finished], ..CallsParams::default() };
+        assert_eq!(store.page(&params, None, 5).await.unwrap().total, 1);
+    });
+}

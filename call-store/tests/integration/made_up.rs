@@ -1,0 +1,95 @@
+//! Calls for the tests, and a store for them.
+//!
+//! Pure but for the folder.
+
+use call_store::store::CallStore;
+use compact_str::{CompactString, format_compact};
+use fastrand::Rng;
+use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
+use std::future::Future;
+use tempfile::TempDir;
+use wire::call::{Call, State};
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// Start of the time in which the calls run.
+pub(crate) const START_SECS: i64 = 1_795_737_600;
+
+pub(crate) fn time(secs: i64) -> Time {
+    Time::from_micros((START_SECS + secs) * 1_000_000)
+}
+
+/// Runs the future to its end.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A store with room for all.
+pub(crate) fn store() -> (TempDir, CallStore) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = CallStore::new(&folder.path().join("calls.db"), 1 << 30);
+    (folder, store)
+}
+
+/// A call that ended after 10 s.
+pub(crate) fn left(number: u32, ended_secs: i64) -> LeftCall {
+    let job = format_compact!("{number}");
+    let call = Call {
+        id: format_compact!("slurm:{number}"),
+        job,
+        name: "relax".into(),
+        user: "ada".into(),
+        from: CompactString::default(),
+        state: State::Ended,
+        submitted: Some(time(ended_secs - 12)),
+        offered: None,
+        selected: None,
+        started: Some(time(ended_secs - 10)),
+        ended: Some(time(ended_secs)),
+        offers: Vec::new(),
+        hosts: vec!["wn1.site.org".into()],
+        outcome: Some(Outcome::Ok),
+        code: "0".into(),
+        signal: CompactString::default(),
+        reason: CompactString::default(),
+        tries: 1,
+        events: 3,
+    };
+    LeftCall { first: time(ended_secs - 12), aliases: Vec::new(), call }
+}
+
+/// Calls of few users, names and hosts, some of them parts, some without times.
+pub(crate) fn random_calls(rng: &mut Rng, count: u32) -> Vec<LeftCall> {
+    let random = |number: u32| {
+        let mut left = left(number, rng.i64(0..5_000));
+        let call = &mut left.call;
+        let product = ["slurm", "slurm/alpha", "condor"][rng.usize(0..3)];
+        if rng.u8(0..4) == 0 {
+            call.job = format_compact!("{}_{}", number / 10, number % 10);
+            left.aliases = vec![format_compact!("{product}:{number}")];
+        }
+        call.id = format_compact!("{product}:{}", call.job);
+        call.name = ["relax", "relax-a", "rel?x", "", "train[1]"][rng.usize(0..5)].into();
+        call.user = ["ada", "bob", ""][rng.usize(0..3)].into();
+        call.outcome = Some(*rng.choice(Outcome::ALL).unwrap());
+        call.hosts = (0..rng.usize(0..3))
+            .map(|_| ["wn1.site.org", "wn2", "wn1.far.org"][rng.usize(0..3)].into())
+            .collect();
+        if rng.u8(0..50) == 0 {
+            (call.submitted, call.started, call.ended) = (None, None, None);
+        }
+        left
+    };
+    (0..count).map(random).collect()
+}
+
+/// Changes that store these calls.
+pub(crate) fn storing(left: Vec<LeftCall>) -> CallChanges {
+    CallChanges { former: Vec::new(), left }
+}
+
+/// Changes that forget this id of a call.
+pub(crate) fn forgetting(left: &LeftCall) -> CallChanges {
+    let former = FormerId { id: left.call.id.clone(), first: left.first };
+    CallChanges { former: vec![former], left: Vec::new() }
+}
