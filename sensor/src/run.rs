@@ -8,6 +8,7 @@ mod pasts;
 mod process_sampling;
 mod status;
 
+use crate::call_history::CallHistory;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::pump::{self, Pump};
@@ -84,6 +85,8 @@ pub struct Sensor {
     processes: process::sampler::Sampler,
     pasts: Pasts,
     /// `None` if the configuration turns it off.
+    call_history: Option<CallHistory>,
+    /// `None` if the configuration turns it off.
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
@@ -114,6 +117,7 @@ pub struct Status {
     history: Option<history::handle::Handle>,
     copies: Option<history::handle::Handle>,
     process_history: Option<process_history::worker::Handle>,
+    call_history: Option<CallHistory>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -140,6 +144,7 @@ impl Sensor {
         let mut following = config.tail();
         following.files.push(control::trail::spec(state));
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
+        let call_history = CallHistory::set_up(config.history.calls_bytes, state, &joiner);
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
         let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler);
@@ -165,6 +170,7 @@ impl Sensor {
             history: pasts.own(),
             copies: pasts.copies().map(|copies| copies.handle().clone()),
             process_history: pasts.processes(),
+            call_history: call_history.clone(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -184,6 +190,7 @@ impl Sensor {
             sampler,
             processes,
             pasts,
+            call_history,
             recorder,
             serving: (watch, serving),
             channels,
@@ -234,6 +241,7 @@ impl Sensor {
             history: self.history(),
             copies: self.copies().map(|copies| copies.handle().clone()),
             process_history: self.pasts.processes(),
+            call_history: self.call_history.clone(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -304,6 +312,8 @@ impl Sensor {
         let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
         let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);
+        let calls =
+            query::calls::OwnCalls { joiner: Arc::clone(&self.joiner), history: self.call_history.clone() };
         // If its report was not taken, it is the whole domain.
         let is_alone = self.link.is_some();
         let domain = query::domain::Domain {
@@ -311,10 +321,8 @@ impl Sensor {
             host: self.config.host.clone(),
             address: Arc::clone(&self.address),
             service: self.representative.clone(),
-            own: is_alone.then(|| query::domain::OwnLogs {
-                calls: Arc::clone(&self.joiner),
-                next: self.tail.reader().next(),
-            }),
+            own: is_alone
+                .then(|| query::domain::OwnLogs { calls: calls.clone(), next: self.tail.reader().next() }),
         };
         let of_domain = match is_alone {
             true => events.method_of_domain(),
@@ -325,7 +333,7 @@ impl Sensor {
         };
         let methods = [
             events.method(),
-            query::calls::method(&self.joiner),
+            query::calls::method(&calls),
             query::call_processes::CallProcesses {
                 joiner: Arc::clone(&self.joiner),
                 serving: self.serving.1.clone(),
@@ -372,6 +380,7 @@ impl Sensor {
             sampler,
             processes,
             pasts,
+            call_history,
             recorder,
             serving,
             channels,
@@ -396,6 +405,7 @@ impl Sensor {
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
         let recording = process_sampling::record(recorder, serving.0, shutdown.clone());
+        let keeping_calls = keep_calls(call_history.clone(), shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let result = {
             let working = async {
@@ -406,7 +416,7 @@ impl Sensor {
                     async { representing.await.map_err(Error::from) },
                     async { pumping.await.map_err(Error::from) },
                     async {
-                        tokio::join!(recording, extending, showing, serving_rolls);
+                        tokio::join!(recording, extending, showing, serving_rolls, keeping_calls);
                         Ok(())
                     },
                     async {
@@ -429,8 +439,23 @@ impl Sensor {
         drop(watched);
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
+        end_calls(call_history).await;
         storing.end().await.map_err(Error::History)?;
         result
+    }
+}
+
+/// Stores ended calls, if the configuration does not turn that off.
+async fn keep_calls(history: Option<CallHistory>, shutdown: CancellationToken) {
+    if let Some(history) = history {
+        history.run(shutdown).await;
+    }
+}
+
+/// Stores the last changes of calls.
+async fn end_calls(history: Option<CallHistory>) {
+    if let Some(history) = history {
+        history.end().await;
     }
 }
 

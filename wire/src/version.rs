@@ -130,8 +130,11 @@ pub const HISTORY: Format = Format::new("history", 1);
 /// Files of the process history, one for each day.
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 
+/// Database of ended calls; its own table of migrations has the number.
+pub const CALL_HISTORY: Format = Format::new("call history", 1);
+
 /// All formats that carry a version.
-pub const FORMATS: [Format; 26] = [
+pub const FORMATS: [Format; 27] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -158,6 +161,7 @@ pub const FORMATS: [Format; 26] = [
     MODULE,
     HISTORY,
     PROCESS_HISTORY,
+    CALL_HISTORY,
 ];
 
 /// Version at the end of a value, as a `u16`. If nothing follows the value, it is 1: the form without a

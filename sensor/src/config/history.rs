@@ -33,6 +33,9 @@ pub const PROCESS_BUDGET_MIB_DEFAULT: u64 = 128;
 /// Default for `process_days`.
 pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 
+/// Default disk space of ended calls, in MiB.
+pub const CALL_BUDGET_MIB_DEFAULT: u64 = 512;
+
 /// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
 const COPY_SHARES: [u64; 3] = [1, 11, 4];
 
@@ -62,6 +65,8 @@ pub struct RawConfig {
     pub process_budget_mib: Option<u64>,
     /// Number of days whose processes are stored.
     pub process_days: Option<f64>,
+    /// Disk space for ended calls, in MiB; 0 for none.
+    pub call_budget_mib: Option<u64>,
 }
 
 /// Checked configuration of the history.
@@ -73,6 +78,8 @@ pub struct Config {
     pub copies: Option<[Limit; 3]>,
     /// Limit of the process history; `None` disables it.
     pub processes: Option<DailyLimit>,
+    /// Disk space for ended calls, in bytes; `None` disables storing them.
+    pub calls_bytes: Option<u64>,
 }
 
 impl Config {
@@ -90,6 +97,7 @@ impl Config {
         let of_domain = mib_or_none("domain_budget_mib", raw.domain_budget_mib, DOMAIN_BUDGET_MIB_DEFAULT);
         let of_processes =
             mib_or_none("process_budget_mib", raw.process_budget_mib, PROCESS_BUDGET_MIB_DEFAULT);
+        let of_calls = mib_or_none("call_budget_mib", raw.call_budget_mib, CALL_BUDGET_MIB_DEFAULT);
         let ages = [
             days("raw_days", raw.raw_days, RAW_DAYS_DEFAULT, &mut wrong),
             days("minute_days", raw.minute_days, MINUTE_DAYS_DEFAULT, &mut wrong),
@@ -117,6 +125,7 @@ impl Config {
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
             processes: (is_on && of_processes > 0)
                 .then_some(DailyLimit { bytes: of_processes << 20, days: process_days }),
+            calls_bytes: (is_on && of_calls > 0).then_some(of_calls << 20),
         })
     }
 }
@@ -168,15 +177,19 @@ mod tests {
 
     #[test]
     fn the_tiers_share_the_space() {
-        let Config { limits, copies, processes } =
+        let Config { limits, copies, processes, calls_bytes } =
             Config::new(&RawConfig::default()).expect("the defaults are valid");
+        assert_eq!(calls_bytes, Some(512 << 20));
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits[0].age, Duration::from_secs(14 * 86_400));
         assert_eq!(processes, Some(DailyLimit { bytes: 128 << 20, days: 90 }));
         let off = RawConfig { on: Some(false), ..RawConfig::default() };
-        assert_eq!(Config::new(&off), Ok(Config { limits: None, copies: None, processes: None }));
+        assert_eq!(
+            Config::new(&off),
+            Ok(Config { limits: None, copies: None, processes: None, calls_bytes: None })
+        );
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));
     }

@@ -9,6 +9,7 @@
 //! Not here: which calls match (`calls`).
 
 use super::calls::latest;
+use call_store::answer::Place;
 use compact_str::CompactString;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
@@ -86,6 +87,11 @@ impl FromStr for Cursor {
 impl Cursor {
     pub(super) fn order(&self) -> CallOrder {
         self.order
+    }
+
+    /// Returns the place of the last call, without the order.
+    pub(super) fn place(self) -> Place {
+        Place { latest: self.latest, id: self.id }
     }
 
     fn of(call: &Call, order: CallOrder) -> Cursor {

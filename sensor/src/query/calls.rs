@@ -1,40 +1,103 @@
 //! `sensor.calls` and its common part with `domain.calls`: jobs, transfers and requests, joined from their
 //! events.
 //!
-//! Not here: which calls a method reads (its callers), how events become calls (`log_filters::join`),
-//! pagination (`call_page`).
+//! Rule: a call that has ended is read from the call history, any other from memory, so none is listed twice. If the
+//! history fails, what is in memory is listed all the same.
+//! Not here: how events become calls (`log_filters::join`), pagination (`call_page`), stored calls (`call_store`).
 
 use super::call_page::{Cursor, page, word_of};
+use crate::call_history::CallHistory;
 use crate::call_ids;
 use crate::name_match;
+use crate::sample::ticker::locked;
+use call_store::answer::{Error, Page};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use wire::api::UnixTime;
 use wire::api::calls::{self as api, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
-use wire::call::Call;
+use wire::call::{Call, State};
 use wire::time::Time;
+
+/// Calls of a sensor's own logs.
+#[derive(Clone)]
+pub struct OwnCalls {
+    pub joiner: Arc<Mutex<Joiner>>,
+    /// `None` if the configuration turns it off.
+    pub history: Option<CallHistory>,
+}
 
 /// `sensor.calls`.
 #[must_use]
-pub fn method(joiner: &Arc<Mutex<Joiner>>) -> Method {
-    let joiner = Arc::clone(joiner);
-    typed::method(move |_, SensorCallsParams(params)| std::future::ready(answer(&joiner, &params)))
+pub fn method(own: &OwnCalls) -> Method {
+    let own = own.clone();
+    typed::method(move |_, SensorCallsParams(params)| {
+        let own = own.clone();
+        async move { own.answer(&params).await }
+    })
 }
 
 /// `domain.calls` of a sensor that is the only one of its domain.
-pub(super) fn method_of_domain(joiner: &Arc<Mutex<Joiner>>) -> Method {
-    let joiner = Arc::clone(joiner);
-    typed::method(move |_, DomainCallsParams(params)| std::future::ready(answer(&joiner, &params)))
+pub(super) fn method_of_domain(own: &OwnCalls) -> Method {
+    let own = own.clone();
+    typed::method(move |_, DomainCallsParams(params)| {
+        let own = own.clone();
+        async move { own.answer(&params).await }
+    })
 }
 
-fn answer(joiner: &Mutex<Joiner>, params: &CallsParams) -> Result<Calls, Fault> {
-    // The lock is held while calls are selected, not while they are sorted and encoded.
-    let calls = found(&joiner.lock().unwrap_or_else(PoisonError::into_inner), params);
-    to_page(calls, params)
+impl OwnCalls {
+    async fn answer(&self, params: &CallsParams) -> Result<Calls, Fault> {
+        let Some(history) = &self.history else { return to_page(self.in_memory(params), params) };
+        let place = cursor(params)?.map(|cursor| cursor.place());
+        let is_stored = history.store_changes().await.is_ok();
+        let mut calls = self.in_memory(params);
+        // One more, which shows that there is a next page.
+        let limit = usize::try_from(params.limit).unwrap_or(usize::MAX).saturating_add(1);
+        let stored = match history.store().page(params, place.as_ref(), limit).await {
+            Ok(stored) if is_stored => {
+                leave_open(&mut calls, &stored);
+                stored
+            }
+            Ok(stored) => self.without_those_in_memory(stored),
+            Err(error @ Error::TooMuch) => return Err(Fault::invalid_params(error.to_string())),
+            Err(error) => {
+                tracing::warn!(%error, "stored calls cannot be read");
+                Page::default()
+            }
+        };
+        let (total, is_more) = (calls.len() as u64 + stored.total, stored.is_more);
+        calls.extend(stored.calls);
+        let stored_since = history.size().and_then(|size| size.oldest).map(UnixTime);
+        Ok(Calls { total, total_is_more: is_more, stored_since, ..to_page(calls, params)? })
+    }
+
+    /// Returns the matching calls in memory. The lock is held while they are selected, not while they are sorted
+    /// and encoded.
+    fn in_memory(&self, params: &CallsParams) -> Vec<Call> {
+        found(&locked(&self.joiner), params)
+    }
+
+    /// For a history that lacks the latest changes: calls in memory are not read from it.
+    fn without_those_in_memory(&self, mut stored: Page) -> Page {
+        let joiner = locked(&self.joiner);
+        let before = stored.calls.len();
+        stored.calls.retain(|call| joiner.present_id(&call.id).is_none());
+        stored.total = stored.total.saturating_sub((before - stored.calls.len()) as u64);
+        stored
+    }
+}
+
+/// Leaves the calls in memory that have not ended: not before their changes were stored, nor after.
+fn leave_open(calls: &mut Vec<Call>, stored: &Page) {
+    calls.retain(|call| call.state != State::Ended);
+    let again: HashMap<&str, Option<Time>> =
+        stored.calls.iter().map(|call| (call.id.as_str(), latest(call))).collect();
+    calls.retain(|call| again.get(call.id.as_str()).is_none_or(|at| *at < latest(call)));
 }
 
 /// Returns the latest time of a call.
@@ -73,7 +136,7 @@ pub(super) fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, F
         calls: calls.iter().map(api::Call::from).collect(),
         total,
         next: next.map(|next| next.to_string()),
-        unheard: Vec::new(),
+        ..Calls::default()
     })
 }
 

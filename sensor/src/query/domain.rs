@@ -4,17 +4,17 @@
 //! itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::calls;
+use super::calls::{self, OwnCalls};
 use crate::representative::hosts::{Liveness, Role, Unreported};
 use crate::representative::overview::Aggregate;
 use crate::representative::service::{Handle, NotServing};
 use crate::representative::summary;
 use crate::representative::view::{HostRow, Summary};
-use log_filters::join::Joiner;
+use crate::sample::ticker::locked;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::watch;
 use wire::api::UnixTime;
 use wire::api::calls::{Calls, DomainCallsParams};
@@ -47,7 +47,7 @@ pub struct Domain {
 /// Events and calls of a sensor's own logs.
 #[derive(Clone)]
 pub struct OwnLogs {
-    pub calls: Arc<Mutex<Joiner>>,
+    pub calls: OwnCalls,
     /// Number that its next event gets.
     pub next: watch::Receiver<u64>,
 }
@@ -58,7 +58,7 @@ impl OwnLogs {
     }
 
     fn summary(&self) -> summary::CallCounts {
-        summary::calls(self.calls.lock().unwrap_or_else(PoisonError::into_inner).calls())
+        summary::calls(locked(&self.calls.joiner).calls())
     }
 }
 

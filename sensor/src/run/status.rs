@@ -3,6 +3,7 @@
 //! Not here: the parts that they are read from (`run`).
 
 use super::Status;
+use crate::call_history::CallHistory;
 use crate::history;
 use crate::module;
 use crate::process_history;
@@ -27,6 +28,7 @@ impl Status {
         let histories = self.history.iter().chain(&self.copies);
         health.extend(histories.filter_map(history::handle::Handle::trouble));
         health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
+        health.extend(self.call_history.as_ref().and_then(CallHistory::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -123,6 +125,12 @@ impl Status {
     #[must_use]
     pub fn copies(&self) -> Vec<(&'static str, u64)> {
         self.copies.as_ref().map(stored).unwrap_or_default()
+    }
+
+    /// Statistics of the call history: name and value.
+    #[must_use]
+    pub fn call_history(&self) -> Vec<(&'static str, u64)> {
+        self.call_history.as_ref().map(CallHistory::figures).unwrap_or_default()
     }
 
     /// Statistics of the process history: name and value.

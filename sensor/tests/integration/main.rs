@@ -9,6 +9,7 @@ mod host_collectors;
 mod journal;
 mod module_protocol;
 mod modules;
+mod past_calls;
 mod process_sampler;
 mod processes;
 mod queries;

@@ -18,6 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "module",
             "control",
             "recorder",
+            "call_history",
             "process_history",
             "channel",
             "serving",

@@ -1,9 +1,11 @@
 //! Samples of state folders, and checks of their content.
 
 use super::Sample;
+use call_store::store::CallStore;
 use directory::snapshot::{self, Snapshot};
 use log_filters::found::Change;
 use log_filters::join::Joiner;
+use log_filters::join::changes::CallChanges;
 use overlay::domain::load_term;
 use overlay::identity::domain_files::{DomainFiles, Error};
 use overlay::identity::peer_clocks::Members;
@@ -30,8 +32,9 @@ use store::reader::Selection;
 use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::Writer;
+use wire::api::calls::CallsParams;
 use wire::credential::{Role, Roles};
-use wire::event::{Event, Id};
+use wire::event::{Event, Id, Outcome};
 use wire::id::{DomainName, SensorKey};
 use wire::recording::Recording;
 use wire::report::StoreKey;
@@ -50,6 +53,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("history", &[(HISTORY, 1)], history),
     ("packed", &[(JOURNAL, 2)], packed),
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
+    ("calls", &[(CALL_HISTORY, 1)], calls),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -111,6 +115,24 @@ fn processes(state: &Path) {
         );
         assert_eq!(second.end, (number == 9).then_some((5_000_000_000, 9)));
     }
+}
+
+/// Call history of three jobs of a Slurm, one of them failed and one a task of an array.
+fn calls(state: &Path) {
+    let store = CallStore::new(&state.join("calls.db"), 1 << 30);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ids = |params: CallsParams| {
+        let page = runtime.block_on(store.page(&params, None, 10)).unwrap();
+        page.calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>()
+    };
+    // An older schema is brought up to date before it is read.
+    let figures = runtime.block_on(store.apply(&CallChanges::default())).unwrap();
+    assert!(figures.oldest.is_some_and(|oldest| oldest < NOW), "{figures:?}");
+    let all = CallsParams::default();
+    assert_eq!(ids(all.clone()), ["slurm:12_2", "slurm:11", "slurm:10"]);
+    assert_eq!(ids(CallsParams { outcome: vec![Outcome::Failed], ..all.clone() }), ["slurm:11"]);
+    assert_eq!(ids(CallsParams { job: Some("12".to_owned()), ..all.clone() }), ["slurm:12_2"]);
+    assert_eq!(ids(CallsParams { on_host: Some("node04".to_owned()), ..all }), ["slurm:10"]);
 }
 
 /// State of the issuer of `UT-ICL` on `h1`, which admitted `h2` and `h3` and revoked `h3`; it read five lines

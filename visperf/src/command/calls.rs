@@ -121,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         note(&text);
     }
     note_missing(&last.unheard);
+    note_end_of_past(args, &last);
     Ok(())
 }
 
@@ -181,11 +182,24 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
     }
 }
 
+/// Note on a period that begins before the oldest stored call.
+fn note_end_of_past(args: &Args, last: &Calls) {
+    if let (Some(since), Some(oldest)) = (args.between.since, last.stored_since)
+        && since < oldest.0
+    {
+        let zone = TimeZone::system();
+        note(&format!("the oldest stored call is of {}", times::to_second(oldest.0, &zone)));
+    }
+}
+
 /// Note on the calls that the last answer left out, and how to get them; from a daemon without cursors, at
 /// most as many as one answer has.
 fn left_out(args: &Args, last: &Calls, shown: u64, pages: usize) -> Option<String> {
     let total = last.total;
     match last.next.as_deref().map(wire::shell::quoted) {
+        Some(next) if last.total_is_more => {
+            Some(format!("{shown} of more than {total} calls; --cursor {next} shows those that follow"))
+        }
         Some(next) if args.cursor.is_none() => Some(format!(
             "{shown} of {total} calls; --limit {total} shows all, --cursor {next} those that follow"
         )),

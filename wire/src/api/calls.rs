@@ -104,8 +104,14 @@ impl Request for DomainCallsParams {
 pub struct Calls {
     /// Calls of this page, in the requested order.
     pub calls: Vec<Call>,
-    /// Number of matching calls on all pages.
+    /// Number of matching calls on all pages. Of stored calls at most 10,000 are counted.
     pub total: u64,
+    /// Whether there may be more than `total`. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub total_is_more: bool,
+    /// Latest time of the oldest stored call. Absent if no call is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_since: Option<UnixTime>,
     /// Cursor of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
