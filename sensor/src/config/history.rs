@@ -33,8 +33,8 @@ pub const PROCESS_BUDGET_MIB_DEFAULT: u64 = 128;
 /// Default for `process_days`.
 pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 
-/// Default disk space of ended calls, in MiB.
-pub const CALL_BUDGET_MIB_DEFAULT: u64 = 512;
+/// Default disk space of ended calls, in MiB: none.
+pub const CALL_BUDGET_MIB_DEFAULT: u64 = 0;
 
 /// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
 const COPY_SHARES: [u64; 3] = [1, 11, 4];
@@ -90,9 +90,9 @@ impl Config {
     pub fn new(raw: &RawConfig) -> Result<Config, Vec<KeyError>> {
         let mut wrong = Vec::new();
         let own = mib("budget_mib", raw.budget_mib, BUDGET_MIB_DEFAULT, &mut wrong);
-        let mut mib_or_none = |key, wanted, default| match wanted {
-            Some(0) => 0,
-            wanted => mib(key, wanted, default, &mut wrong),
+        let mut mib_or_none = |key, wanted: Option<u64>, default| match wanted.unwrap_or(default) {
+            0 => 0,
+            wanted => mib(key, Some(wanted), default, &mut wrong),
         };
         let of_domain = mib_or_none("domain_budget_mib", raw.domain_budget_mib, DOMAIN_BUDGET_MIB_DEFAULT);
         let of_processes =
@@ -179,7 +179,9 @@ mod tests {
     fn the_tiers_share_the_space() {
         let Config { limits, copies, processes, calls_bytes } =
             Config::new(&RawConfig::default()).expect("the defaults are valid");
-        assert_eq!(calls_bytes, Some(512 << 20));
+        assert_eq!(calls_bytes, None);
+        let calls = RawConfig { call_budget_mib: Some(512), ..RawConfig::default() };
+        assert!(Config::new(&calls).is_ok_and(|config| config.calls_bytes == Some(512 << 20)));
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);

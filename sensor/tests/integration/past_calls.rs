@@ -40,6 +40,10 @@ impl Running {
         };
         let raw = RawConfig {
             first_start: Some(FirstStartWord::Beginning),
+            history: sensor::config::history::RawConfig {
+                call_budget_mib: Some(64),
+                ..sensor::config::history::RawConfig::default()
+            },
             tail: vec![tail],
             ..RawConfig::default()
         };
