@@ -136,12 +136,8 @@ fn story(plan: &Plan) -> Result<Outcome> {
     read_beyond(1, first, &mut reader, &writer)?;
     for number in 0..plan.kills {
         if plan.forget_before == Some(number) {
-            // The last event read must not be at the same position in a journal that starts over with the
-            // present file.
-            let first_file = GROWTH.lines_per_sec * usize::try_from(GROWTH.rotate_every.as_secs())?;
-            let count = first_file * 3 / 2;
-            read_beyond(count, Daemon::spawn(&state, &arguments)?, &mut reader, &writer)?;
             std::fs::remove_dir_all(&state)?;
+            wait_for_unread_file(&reader, &writer)?;
         }
         let daemon = Daemon::spawn(&state, &arguments)?;
         live_and_die(daemon, &mut random, &mut reader, &writer)
@@ -180,6 +176,17 @@ fn read_beyond(count: usize, mut daemon: Daemon, reader: &mut Reader, writer: &W
     daemon.kill()
 }
 
+/// Wait until the log has a rotated file that was not read: a sensor without its state does not know it.
+fn wait_for_unread_file(reader: &Reader, writer: &Writer) -> Result<()> {
+    let file = GROWTH.lines_per_sec * usize::try_from(GROWTH.rotate_every.as_secs())?;
+    let (count, start) = (reader.ledger.count() + 2 * file, wait::now());
+    while writer.written() <= count {
+        anyhow::ensure!(wait::now() - start < CATCH_UP, "{} of {count} lines were written", writer.written());
+        std::thread::sleep(wait::PAUSE);
+    }
+    Ok(())
+}
+
 /// Read from a sensor until it is due to be killed. One in three is killed at a time after its start, so that
 /// startups are interrupted too; the others live for a while after they are ready.
 fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader, writer: &Writer) -> Result<()> {
@@ -199,7 +206,7 @@ fn live_and_die(mut daemon: Daemon, random: &mut Random, reader: &mut Reader, wr
     daemon.kill()
 }
 
-fn from_environment(name: &str, otherwise: u64) -> u64 {
+pub(crate) fn from_environment(name: &str, otherwise: u64) -> u64 {
     let set = std::env::var(name).ok();
     set.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: expected a number")))
 }
