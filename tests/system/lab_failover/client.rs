@@ -64,11 +64,27 @@ impl Asked {
         self.answered.is_none() && now - self.at > PROMPT
     }
 
-    /// When the answer came, if it was late or an error.
+    /// When the answer came, if it was late or an error. After an error the client waits for its next query.
     pub(super) fn waited_until(&self) -> Option<Instant> {
         let (answered, answer) = self.answered.as_ref()?;
-        (answer.is_err() || *answered - self.at > PROMPT).then_some(*answered)
+        match answer {
+            Err(_) => Some((*answered).max(self.at + ASKED_EACH)),
+            Ok(_) => (*answered - self.at > PROMPT).then_some(*answered),
+        }
     }
+}
+
+/// For how long a client waited in all: the time covered by queries, in the order of sending, that were answered late
+/// or with an error.
+pub(super) fn waited(asked: &[Asked]) -> Duration {
+    let (mut sum, mut end) = (Duration::ZERO, None);
+    for one in asked {
+        let Some(until) = one.waited_until() else { continue };
+        let from = end.map_or(one.at, |end| one.at.max(end));
+        sum += until.saturating_duration_since(from);
+        end = end.max(Some(until));
+    }
+    sum
 }
 
 /// Queries random members.
@@ -128,5 +144,34 @@ fn ask(host: &Host, address: SocketAddr) -> Result<String, String> {
         },
         Ok(Answer::Fault { code, message, .. }) => Err(format!("fault {code}: {message}")),
         Err(error) => Err(format!("{error:#}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_which_a_client_waits_are_counted_once_and_those_between_are_not() {
+        let start = now();
+        let query = |at, answered, answer: Result<String, String>| Asked {
+            at: start + Duration::from_millis(at),
+            whom: "h2".to_owned(),
+            answered: Some((start + Duration::from_millis(answered), answer)),
+        };
+        let late = || Ok("h3".to_owned());
+        let failed = || Err("no representative".to_owned());
+        // Late until 1,300, with a prompt answer before; failures from 2,000 to 2,200; late from 5,000 to 5,300.
+        let asked = [
+            query(0, 1300, late()),
+            query(100, 900, late()),
+            query(200, 201, late()),
+            query(2000, 2001, failed()),
+            query(2100, 2101, failed()),
+            query(5000, 5300, late()),
+            query(5400, 5410, late()),
+        ];
+        assert_eq!(waited(&asked), Duration::from_millis(1300 + 200 + 300));
+        assert_eq!(waited(&[]), Duration::ZERO);
     }
 }
