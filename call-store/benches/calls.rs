@@ -5,7 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
 
-use call_store::store::CallStore;
+use call_store::answer::Owners;
+use call_store::store::{CallLimit, CallStore};
 use compact_str::format_compact;
 use fastrand::Rng;
 use log_filters::join::changes::{CallChanges, LeftCall};
@@ -17,6 +18,7 @@ use wire::event::Outcome;
 use wire::time::Time;
 
 const START_SECS: i64 = 1_700_000_000;
+const ROOM: CallLimit = CallLimit { bytes: 1 << 40, age: Duration::MAX };
 const BATCH: u64 = 5_000;
 const ROUNDS: usize = 9;
 
@@ -86,14 +88,14 @@ fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {
 
 async fn measure(count: u64) {
     let folder = tempfile::tempdir().unwrap();
-    let store = CallStore::new(&folder.path().join("calls.db"), 1 << 40);
+    let store = CallStore::new(&folder.path().join("calls.db"), ROOM);
     let (mut rng, mut took, mut number, mut bytes) = (Rng::with_seed(1), Duration::ZERO, 0, 0);
     while number < count {
         let left = (0..BATCH.min(count - number)).map(|nth| call(&mut rng, number + nth)).collect();
         let changes = CallChanges { former: Vec::new(), left };
         number += changes.left.len() as u64;
         let started = Instant::now();
-        bytes = store.apply(&changes).await.unwrap().used_bytes;
+        bytes = store.apply(&changes, Time::from_micros(i64::MAX)).await.unwrap().used_bytes;
         took += started.elapsed();
     }
     #[allow(clippy::cast_precision_loss)]
@@ -105,7 +107,7 @@ async fn measure(count: u64) {
         let mut answer = String::new();
         for _ in 0..ROUNDS {
             let started = Instant::now();
-            let page = store.page(&params, None, 1000).await;
+            let page = store.page(&params, &Owners::All, None, 1000).await;
             times.push(started.elapsed());
             answer = match page {
                 Ok(page) => {

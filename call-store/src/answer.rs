@@ -24,6 +24,27 @@ pub enum Error {
     TooMuch,
 }
 
+/// Users whose calls are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Owners {
+    /// All.
+    #[default]
+    All,
+    /// The user with one of these names, as `user` of a call: none if there is no name.
+    Only(Vec<String>),
+}
+
+impl Owners {
+    /// Whether calls of this user are read.
+    #[must_use]
+    pub fn include(&self, user: &str) -> bool {
+        match self {
+            Owners::All => true,
+            Owners::Only(names) => names.iter().any(|name| name == user),
+        }
+    }
+}
+
 /// Place of a call in the order by its latest time, then its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {

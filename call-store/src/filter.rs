@@ -2,13 +2,22 @@
 //!
 //! Pure. Not here: running it (`store`).
 
-use crate::answer::Place;
+use crate::answer::{Owners, Place};
 use crate::row::COLUMNS;
 use sqlx::{QueryBuilder, Sqlite};
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::State;
 use wire::event::Outcome;
+use wire::name_match::{has_wildcard, is_wildcard};
 use wire::time::Time;
+
+/// What is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    /// The limit and the cursor are not looked at.
+    pub(crate) params: &'a CallsParams,
+    pub(crate) owners: &'a Owners,
+}
 
 /// Where rows are read, in the order of their latest time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +38,11 @@ pub(crate) enum Source {
 
 /// Returns the sources whose rows together are all that may match. `names` are the known names that match the
 /// pattern of the query, if these are few.
-pub(crate) fn sources(params: &CallsParams, names: Option<Vec<String>>) -> Vec<Source> {
+pub(crate) fn sources(query: Query<'_>, names: Option<Vec<String>>) -> Vec<Source> {
+    let Query { params, owners } = query;
+    if *owners == Owners::Only(Vec::new()) {
+        return Vec::new();
+    }
     let index = |index, column, value: &str| Source::Index(index, column, value.to_owned());
     if let Some(call) = params.call.as_deref().filter(|call| !has_wildcard(call)) {
         return vec![index("call_by_id", "id", call), Source::Alias(call.to_owned())];
@@ -48,6 +61,9 @@ pub(crate) fn sources(params: &CallsParams, names: Option<Vec<String>>) -> Vec<S
     }
     if let Some(user) = &params.user {
         return vec![index("call_by_user", "user", user)];
+    }
+    if let Owners::Only(users) = owners {
+        return users.iter().map(|user| index("call_by_user", "user", user)).collect();
     }
     if !params.outcome.is_empty() {
         let outcomes = Outcome::ALL.iter().filter(|outcome| params.outcome.contains(outcome));
@@ -71,15 +87,6 @@ fn prefix(pattern: &str) -> &str {
     pattern.split(is_wildcard).next().unwrap_or_default()
 }
 
-/// Returns whether a pattern has a wildcard, as in `CallsParams`.
-pub(crate) fn has_wildcard(pattern: &str) -> bool {
-    pattern.contains(is_wildcard)
-}
-
-fn is_wildcard(char: char) -> bool {
-    matches!(char, '*' | '…')
-}
-
 /// Returns the pattern as `GLOB` has it.
 pub(crate) fn glob(pattern: &str) -> String {
     let mut glob = String::with_capacity(pattern.len());
@@ -95,7 +102,7 @@ pub(crate) fn glob(pattern: &str) -> String {
 
 impl Source {
     /// Adds `SELECT … FROM … WHERE …` of the rows that match, without the page.
-    fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: &str, params: &CallsParams) {
+    fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: &str, query: Query<'_>) {
         sql.push(format!("SELECT {columns} FROM "));
         match self {
             Source::Time => sql.push("call AS c INDEXED BY call_by_time WHERE TRUE"),
@@ -118,7 +125,15 @@ impl Source {
                 sql.push_bind(alias.clone())
             }
         };
-        self.push_filters(sql, params);
+        self.push_filters(sql, query.params);
+        if let Owners::Only(users) = query.owners {
+            sql.push(" AND c.user IN (");
+            let mut names = sql.separated(", ");
+            for user in users {
+                names.push_bind(user.clone());
+            }
+            sql.push(")");
+        }
     }
 
     /// The column by whose index rows are in the order of time.
@@ -185,15 +200,10 @@ impl Source {
     }
 
     /// The rows of a page: at most `limit` after `after`, in the order of the query.
-    pub(crate) fn page(
-        &self,
-        params: &CallsParams,
-        after: Option<&Place>,
-        limit: i64,
-    ) -> QueryBuilder<Sqlite> {
+    pub(crate) fn page(&self, query: Query<'_>, after: Option<&Place>, limit: i64) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("");
-        self.push_select(&mut sql, COLUMNS, params);
-        let (than, order) = match params.order {
+        self.push_select(&mut sql, COLUMNS, query);
+        let (than, order) = match query.params.order {
             CallOrder::Newest => ("<", "DESC"),
             CallOrder::Oldest => (">", "ASC"),
         };
@@ -209,9 +219,9 @@ impl Source {
     }
 
     /// The number of rows that match, counted up to `most`.
-    pub(crate) fn count(&self, params: &CallsParams, most: i64) -> QueryBuilder<Sqlite> {
+    pub(crate) fn count(&self, query: Query<'_>, most: i64) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("SELECT COUNT(*) FROM (");
-        self.push_select(&mut sql, "1", params);
+        self.push_select(&mut sql, "1", query);
         sql.push(" LIMIT ").push_bind(most).push(")");
         sql
     }
@@ -230,6 +240,7 @@ mod tests {
 
     #[test]
     fn the_most_selective_filter_chooses_the_index() {
+        let sources = |params: &CallsParams, names| sources(Query { params, owners: &Owners::All }, names);
         let all = CallsParams::default();
         assert_eq!(sources(&all, None), [Source::Time]);
         let user = CallsParams { user: Some("ada".to_owned()), ..all.clone() };

@@ -8,6 +8,7 @@ use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 use wire::call::Call;
 use wire::event::Outcome;
 use wire::time::Time;
@@ -23,6 +24,9 @@ const CALLS_AT_ONCE: usize = 200;
 
 /// Most entries of a table of hosts or aliases in one statement.
 const ENTRIES_AT_ONCE: usize = 2_000;
+
+/// Most expired calls that are deleted with one change.
+const EXPIRED_AT_ONCE: i64 = 2_000;
 
 /// Share of the calls that is deleted when the space is used up.
 const DELETED_AT_ONCE: i64 = 32;
@@ -164,6 +168,34 @@ async fn delete(to: &mut SqliteConnection, known: &Known) -> Result<(), sqlx::Er
     Ok(())
 }
 
+/// Deletes calls older than `age`, not all at once. Returns how many. Age is measured from the newest call, so that a
+/// wrong clock deletes nothing, but from `now` if that is earlier, as a log may have any time.
+pub(crate) async fn delete_older(
+    to: &mut SqliteConnection,
+    now: Time,
+    age: Duration,
+) -> Result<u64, sqlx::Error> {
+    let newest: Option<i64> =
+        sqlx::query_scalar("SELECT MAX(latest_us) FROM call").fetch_one(&mut *to).await?;
+    let Some(newest) = newest else { return Ok(0) };
+    let before = now.min(Time::from_micros(newest)).minus(age).micros();
+    let sql = format!(
+        "SELECT {} FROM call WHERE latest_us < ? AND latest_us > ? ORDER BY latest_us LIMIT ?",
+        Known::COLUMNS
+    );
+    // A call without any time has no age.
+    let rows = sqlx::query(AssertSqlSafe(sql)).bind(before).bind(i64::MIN).bind(EXPIRED_AT_ONCE);
+    let rows = rows.fetch_all(&mut *to).await?;
+    delete_all(to, rows).await
+}
+
+async fn delete_all(to: &mut SqliteConnection, rows: Vec<SqliteRow>) -> Result<u64, sqlx::Error> {
+    for row in &rows {
+        delete(to, &Known::new(row)?).await?;
+    }
+    Ok(rows.len() as u64)
+}
+
 /// Deletes the oldest calls, a share of all. Returns how many.
 pub(crate) async fn delete_oldest(to: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
     let highest: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM call").fetch_one(&mut *to).await?;
@@ -173,8 +205,5 @@ pub(crate) async fn delete_oldest(to: &mut SqliteConnection) -> Result<u64, sqlx
     let count = (highest - lowest) / DELETED_AT_ONCE + 1;
     let sql = format!("SELECT {} FROM call ORDER BY latest_us LIMIT ?", Known::COLUMNS);
     let rows = sqlx::query(AssertSqlSafe(sql)).bind(count).fetch_all(&mut *to).await?;
-    for row in &rows {
-        delete(to, &Known::new(row)?).await?;
-    }
-    Ok(rows.len() as u64)
+    delete_all(to, rows).await
 }

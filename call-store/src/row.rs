@@ -8,12 +8,9 @@ use sqlx::query_builder::Separated;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 use std::collections::BTreeSet;
-use wire::call::{Call, State};
+use wire::call::{Call, PART_MARKS, State, host_names};
 use wire::event::Outcome;
 use wire::time::Time;
-
-/// Separators between the number of a whole and that of its part.
-const PART_MARKS: [char; 3] = ['_', '.', '['];
 
 /// Columns of [`call_of`], in its order, of the table named `c`.
 pub(crate) const COLUMNS: &str = "c.key, c.id, c.job, c.name, c.user, c.origin, c.state, c.outcome, \
@@ -26,8 +23,7 @@ pub(crate) const WRITTEN: &str = "id, product, job, name, user, origin, state, o
 
 /// Returns the latest time of a call, in microseconds; the smallest integer if it has none.
 pub(crate) fn latest_us(call: &Call) -> i64 {
-    let times = [call.submitted, call.offered, call.selected, call.started, call.ended];
-    times.into_iter().flatten().max().map_or(i64::MIN, Time::micros)
+    call.latest().map_or(i64::MIN, Time::micros)
 }
 
 /// Adds the values of a call.
@@ -102,8 +98,7 @@ pub(crate) fn aliases(left: &LeftCall) -> Vec<String> {
 
 /// Returns each host of a call, also without its domain.
 pub(crate) fn hosts(hosts: &[CompactString]) -> BTreeSet<&str> {
-    let short = hosts.iter().filter_map(|host| host.split('.').next());
-    hosts.iter().map(CompactString::as_str).chain(short).collect()
+    hosts.iter().flat_map(|host| host_names(host)).collect()
 }
 
 /// Returns the texts of a JSON list; none if it is damaged.

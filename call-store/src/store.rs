@@ -2,19 +2,21 @@
 //!
 //! Shell. Not here: the queries themselves (`filter`), the rows (`keeping`, `row`).
 
-use crate::answer::{Error, Figures, Page, Place};
+use crate::answer::{Error, Figures, Owners, Page, Place};
 use crate::database::{PAGE_LEN_BYTES, open_reader, open_writer, set_budget};
-use crate::filter::{Source, has_wildcard, range, sources};
-use crate::keeping::{apply, delete_oldest};
+use crate::filter::{Query, Source, range, sources};
+use crate::keeping::{apply, delete_older, delete_oldest};
 use crate::row::{call_of, latest_us};
 use log_filters::join::changes::CallChanges;
 use sqlx::{Connection, SqliteConnection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::Call;
+use wire::name_match::has_wildcard;
 use wire::time::Time;
 
 /// Most matching calls that are counted.
@@ -35,6 +37,15 @@ const NAMES_MAX: usize = 16;
 /// Most calls that are read by a range of ids and sorted.
 const IDS_MAX: i64 = 20_000;
 
+/// Limits of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimit {
+    /// Disk space, in bytes.
+    pub bytes: u64,
+    /// Time after which calls are deleted, by the clock and by the newest call: both must be later by so much.
+    pub age: Duration,
+}
+
 /// A future answer, boxed: the compiler does not see that those of the database can be sent to another thread,
 /// whatever their lifetimes.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
@@ -43,18 +54,20 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>
 pub struct CallStore {
     path: PathBuf,
     pages_max: u64,
+    age: Duration,
     writer: Mutex<Option<SqliteConnection>>,
     readers: Semaphore,
     deleted: std::sync::atomic::AtomicU64,
 }
 
 impl CallStore {
-    /// A store in this file, of at most `limit_bytes`. Nothing is opened before it is used.
+    /// A store in this file, within these limits. Nothing is opened before it is used.
     #[must_use]
-    pub fn new(path: &Path, limit_bytes: u64) -> CallStore {
+    pub fn new(path: &Path, limit: CallLimit) -> CallStore {
         CallStore {
             path: path.to_owned(),
-            pages_max: limit_bytes / PAGE_LEN_BYTES,
+            pages_max: limit.bytes / PAGE_LEN_BYTES,
+            age: limit.age,
             writer: Mutex::new(None),
             readers: Semaphore::new(READERS_MAX),
             deleted: std::sync::atomic::AtomicU64::new(0),
@@ -67,15 +80,15 @@ impl CallStore {
         &self.path
     }
 
-    /// Applies changes, all or none. Deletes the oldest calls if the space is used up.
+    /// Applies changes, all or none. Deletes the oldest calls if the space is used up or their time is over.
     ///
     /// # Errors
     /// If the database refuses, as with a full disk; the changes can be applied again later.
-    pub fn apply<'a>(&'a self, changes: &'a CallChanges) -> Answer<'a, Figures> {
-        Box::pin(self.apply_now(changes))
+    pub fn apply<'a>(&'a self, changes: &'a CallChanges, now: Time) -> Answer<'a, Figures> {
+        Box::pin(self.apply_now(changes, now))
     }
 
-    async fn apply_now(&self, changes: &CallChanges) -> Result<Figures, Error> {
+    async fn apply_now(&self, changes: &CallChanges, now: Time) -> Result<Figures, Error> {
         let mut writer = self.writer.lock().await;
         let mut connection = match writer.take() {
             Some(connection) => connection,
@@ -85,7 +98,9 @@ impl CallStore {
         self.make_room(&mut connection, changes).await?;
         let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
         apply(&mut change, changes).await?;
+        let expired = delete_older(&mut change, now, self.age).await?;
         change.commit().await?;
+        self.deleted.fetch_add(expired, std::sync::atomic::Ordering::Relaxed);
         let figures = self.figures(&mut connection).await?;
         *writer = Some(connection);
         Ok(figures)
@@ -117,37 +132,33 @@ impl CallStore {
         })
     }
 
-    /// Reads at most `limit` of the matching calls after `after`. The limit and the cursor of `params` are not
-    /// looked at.
+    /// Reads at most `limit` of the matching calls of these users after `after`. The limit and the cursor of `params`
+    /// are not looked at.
     ///
     /// # Errors
     /// If the database cannot be read, or if the query would read too much.
     pub fn page<'a>(
         &'a self,
         params: &'a CallsParams,
+        owners: &'a Owners,
         after: Option<&'a Place>,
         limit: usize,
     ) -> Answer<'a, Page> {
-        Box::pin(self.page_now(params, after, limit))
+        Box::pin(self.page_now(Query { params, owners }, after, limit))
     }
 
-    async fn page_now(
-        &self,
-        params: &CallsParams,
-        after: Option<&Place>,
-        limit: usize,
-    ) -> Result<Page, Error> {
+    async fn page_now(&self, query: Query<'_>, after: Option<&Place>, limit: usize) -> Result<Page, Error> {
         if !self.path.exists() {
             return Ok(Page::default());
         }
         let _turn = self.readers.acquire().await.expect("it is never closed");
         let mut connection = open_reader(&self.path).await?;
         set_budget(&mut connection, PAGE_BUDGET).await?;
-        let sources = chosen_sources(&mut connection, params).await.map_err(explained)?;
+        let sources = chosen_sources(&mut connection, query).await.map_err(explained)?;
         let mut found = BTreeMap::new();
         for source in &sources {
             let most = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = source.page(params, after, most).build().fetch_all(&mut connection).await;
+            let rows = source.page(query, after, most).build().fetch_all(&mut connection).await;
             for row in rows.map_err(explained)? {
                 let (key, call) = call_of(&row)?;
                 found.insert(key, call);
@@ -155,11 +166,11 @@ impl CallStore {
         }
         let mut calls: Vec<Call> = found.into_values().collect();
         calls.sort_by(|one, other| (latest_us(one), &one.id).cmp(&(latest_us(other), &other.id)));
-        if params.order == CallOrder::Newest {
+        if query.params.order == CallOrder::Newest {
             calls.reverse();
         }
         calls.truncate(limit);
-        let (total, is_more) = count(&mut connection, params, &sources, calls.len() as u64).await?;
+        let (total, is_more) = count(&mut connection, query, &sources, calls.len() as u64).await?;
         connection.close().await?;
         Ok(Page { calls, total, is_more })
     }
@@ -168,7 +179,7 @@ impl CallStore {
 /// Counts the matching calls, as far as that is quick.
 async fn count(
     connection: &mut SqliteConnection,
-    params: &CallsParams,
+    query: Query<'_>,
     sources: &[Source],
     on_page: u64,
 ) -> Result<(u64, bool), Error> {
@@ -176,8 +187,7 @@ async fn count(
     let mut total = 0;
     for source in sources {
         let most = i64::try_from(COUNT_MAX - total + 1).unwrap_or(i64::MAX);
-        let counted =
-            source.count(params, most).build_query_scalar::<i64>().fetch_one(&mut *connection).await;
+        let counted = source.count(query, most).build_query_scalar::<i64>().fetch_one(&mut *connection).await;
         match counted.map_err(explained) {
             Ok(counted) => total += u64::try_from(counted).unwrap_or(0),
             Err(Error::TooMuch) => return Ok((total.max(on_page), true)),
@@ -193,14 +203,15 @@ async fn count(
 /// Returns the sources of a query, after a look at how many names and ids match its patterns.
 async fn chosen_sources(
     connection: &mut SqliteConnection,
-    params: &CallsParams,
+    query: Query<'_>,
 ) -> Result<Vec<Source>, sqlx::Error> {
+    let params = query.params;
     let names = match &params.name {
         Some(name) if has_wildcard(name) => names(connection, name).await?,
         Some(name) => Some(vec![name.clone()]),
         None => None,
     };
-    let chosen = sources(params, names);
+    let chosen = sources(query, names);
     let pattern = params.call.as_deref().filter(|call| has_wildcard(call)).and_then(range);
     if let (Some((from, to)), [Source::Time | Source::Index("call_by_product", ..)]) =
         (pattern, chosen.as_slice())

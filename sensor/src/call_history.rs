@@ -4,9 +4,11 @@
 //! bound, and the trouble is shown.
 //! Not here: the database (`call_store`), queries (`query`).
 
+use crate::history::failure::Failure;
+use crate::history::writing::calendar;
 use crate::sample::ticker::locked;
 use call_store::answer::{Error, Figures};
-use call_store::store::CallStore;
+use call_store::store::{CallLimit, CallStore};
 use log_filters::join::Joiner;
 use log_filters::join::changes::CallChanges;
 use std::path::Path;
@@ -38,8 +40,7 @@ struct Shared {
     waiting: tokio::sync::Mutex<CallChanges>,
     /// Size of the database; `None` before it was opened.
     figures: Mutex<Option<Figures>>,
-    /// Why changes are not stored.
-    failure: Mutex<Option<String>>,
+    failure: Failure,
     lost: AtomicU64,
 }
 
@@ -47,18 +48,18 @@ impl CallHistory {
     /// Creates the history of these calls in the state folder; `None` without a limit.
     #[must_use]
     pub fn set_up(
-        limit_bytes: Option<u64>,
+        limit: Option<CallLimit>,
         state: &Path,
         joiner: &Arc<Mutex<Joiner>>,
     ) -> Option<CallHistory> {
-        let store = CallStore::new(&state.join(FILE), limit_bytes?);
+        let store = CallStore::new(&state.join(FILE), limit?);
         locked(joiner).collect_changes();
         Some(CallHistory(Arc::new(Shared {
             joiner: Arc::clone(joiner),
             store,
             waiting: tokio::sync::Mutex::default(),
             figures: Mutex::default(),
-            failure: Mutex::default(),
+            failure: Failure::new("call history"),
             lost: AtomicU64::default(),
         })))
     }
@@ -99,8 +100,8 @@ impl CallHistory {
         if waiting.is_empty() && is_known {
             return Ok(());
         }
-        let applied = self.0.store.apply(&waiting).await;
-        self.show(&applied);
+        let applied = self.0.store.apply(&waiting, calendar()).await;
+        self.0.failure.set(self.0.store.path(), &applied);
         *locked(&self.0.figures) = Some(applied?);
         waiting.clear();
         Ok(())
@@ -121,8 +122,7 @@ impl CallHistory {
     /// What is not stored at the moment, and why.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        let failure = locked(&self.0.failure).clone();
-        failure.map(|error| format!("call history: what is new is in memory only: {error}"))
+        self.0.failure.trouble(None)
     }
 
     /// Statistics: name and value.
@@ -134,14 +134,5 @@ impl CallHistory {
             ("calls_deleted_total", size.deleted),
             ("changes_lost_total", self.0.lost.load(Ordering::Relaxed)),
         ]
-    }
-
-    fn show(&self, applied: &Result<Figures, Error>) {
-        let error = applied.as_ref().err().map(|error| format!("{}: {error}", self.0.store.path().display()));
-        let mut known = locked(&self.0.failure);
-        if let Some(error) = error.as_ref().filter(|error| known.as_ref() != Some(error)) {
-            tracing::warn!("call history: {error}; it is tried again every {} s", PERIOD.as_secs());
-        }
-        *known = error;
     }
 }

@@ -3,14 +3,11 @@
 //! Rule: a number matches every call that has it, whatever the product, under any of its names, and the parts
 //! of a whole with that number. Not here: how names are joined (`log_filters::join`).
 
-use crate::name_match;
 use compact_str::{CompactString, format_compact};
 use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};
-use wire::call::Call;
-
-/// Separators between the number of an array or cluster of jobs and that of one of its jobs.
-const PART_MARKS: [char; 3] = ['_', '.', '['];
+use wire::call::{Call, PART_MARKS};
+use wire::name_match;
 
 /// Returns the ids of the calls that this number matches, as in `Joiner::calls`.
 pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {

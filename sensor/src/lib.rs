@@ -16,7 +16,6 @@ pub mod filters;
 pub mod history;
 pub mod journal;
 pub mod module;
-mod name_match;
 pub mod process;
 pub mod process_history;
 pub mod query;

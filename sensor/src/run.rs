@@ -85,8 +85,6 @@ pub struct Sensor {
     processes: process::sampler::Sampler,
     pasts: Pasts,
     /// `None` if the configuration turns it off.
-    call_history: Option<CallHistory>,
-    /// `None` if the configuration turns it off.
     recorder: Option<(worker::Worker, worker::Handle)>,
     serving: (watch::Watch, watch::Handle),
     channels: Hub,
@@ -144,10 +142,9 @@ impl Sensor {
         let mut following = config.tail();
         following.files.push(control::trail::spec(state));
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
-        let call_history = CallHistory::set_up(config.history.calls_bytes, state, &joiner);
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
-        let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler);
+        let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler, &joiner);
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving, history } =
@@ -170,7 +167,7 @@ impl Sensor {
             history: pasts.own(),
             copies: pasts.copies().map(|copies| copies.handle().clone()),
             process_history: pasts.processes(),
-            call_history: call_history.clone(),
+            call_history: pasts.calls(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -190,7 +187,6 @@ impl Sensor {
             sampler,
             processes,
             pasts,
-            call_history,
             recorder,
             serving: (watch, serving),
             channels,
@@ -241,7 +237,7 @@ impl Sensor {
             history: self.history(),
             copies: self.copies().map(|copies| copies.handle().clone()),
             process_history: self.pasts.processes(),
-            call_history: self.call_history.clone(),
+            call_history: self.pasts.calls(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -312,8 +308,7 @@ impl Sensor {
         let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
         let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);
-        let calls =
-            query::calls::OwnCalls { joiner: Arc::clone(&self.joiner), history: self.call_history.clone() };
+        let calls = query::calls::OwnCalls { joiner: Arc::clone(&self.joiner), history: self.pasts.calls() };
         // If its report was not taken, it is the whole domain.
         let is_alone = self.link.is_some();
         let domain = query::domain::Domain {
@@ -380,7 +375,6 @@ impl Sensor {
             sampler,
             processes,
             pasts,
-            call_history,
             recorder,
             serving,
             channels,
@@ -398,14 +392,13 @@ impl Sensor {
         let (pumping, serving_rolls) = (pump.run(shutdown.clone()), rolls.run(shutdown.clone()));
         let sources = (channels, tail.reader(), sampler.handle());
         let extending = modules::run(modules, sources, shutdown.clone());
-        let storing = pasts.start();
+        let storing = pasts.start(&shutdown);
         // A sensor that is alone has all of its domain's history.
         let service = if link.is_some() { service.with_copies(None) } else { service };
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));
         let recording = process_sampling::record(recorder, serving.0, shutdown.clone());
-        let keeping_calls = keep_calls(call_history.clone(), shutdown.clone());
         let reporting = report_to_itself(link, representative, config.host, shutdown);
         let result = {
             let working = async {
@@ -416,7 +409,7 @@ impl Sensor {
                     async { representing.await.map_err(Error::from) },
                     async { pumping.await.map_err(Error::from) },
                     async {
-                        tokio::join!(recording, extending, showing, serving_rolls, keeping_calls);
+                        tokio::join!(recording, extending, showing, serving_rolls);
                         Ok(())
                     },
                     async {
@@ -439,23 +432,8 @@ impl Sensor {
         drop(watched);
         let drained = tokio::task::spawn_blocking(move || tail.stop()).await;
         drained.map_err(|_| Error::TailEnded)?;
-        end_calls(call_history).await;
         storing.end().await.map_err(Error::History)?;
         result
-    }
-}
-
-/// Stores ended calls, if the configuration does not turn that off.
-async fn keep_calls(history: Option<CallHistory>, shutdown: CancellationToken) {
-    if let Some(history) = history {
-        history.run(shutdown).await;
-    }
-}
-
-/// Stores the last changes of calls.
-async fn end_calls(history: Option<CallHistory>) {
-    if let Some(history) = history {
-        history.end().await;
     }
 }
 

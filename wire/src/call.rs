@@ -79,6 +79,23 @@ pub struct Call {
     pub events: u32,
 }
 
+impl Call {
+    /// Returns the latest time of the call; `None` if it has none.
+    #[must_use]
+    pub fn latest(&self) -> Option<Time> {
+        [self.submitted, self.offered, self.selected, self.started, self.ended].into_iter().flatten().max()
+    }
+}
+
+/// Separators between the number of an array or cluster of jobs and that of one of its jobs.
+pub const PART_MARKS: [char; 3] = ['_', '.', '['];
+
+/// Returns the names under which a host of a log is found: as printed, and without its domain.
+#[must_use]
+pub fn host_names(printed: &str) -> [&str; 2] {
+    [printed, printed.split('.').next().unwrap_or_default()]
+}
+
 /// Keys that join an event to its call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {

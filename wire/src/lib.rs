@@ -24,6 +24,7 @@ pub mod harmless;
 pub mod id;
 pub mod join;
 pub mod membership;
+pub mod name_match;
 pub mod near_names;
 pub mod process;
 pub mod query;

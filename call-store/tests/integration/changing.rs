@@ -1,34 +1,37 @@
 //! What is stored when calls change, end again or lose their ids, and when space, crashes and damage interfere.
 
-use crate::made_up::{block_on, forgetting, left, store, storing, time};
-use call_store::answer::Page;
-use call_store::store::CallStore;
+use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time};
+use call_store::answer::{Owners, Page};
+use call_store::store::{CallLimit, CallStore};
 use log_filters::join::changes::LeftCall;
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, SqliteConnection};
+use std::time::Duration;
 use wire::api::calls::{CallOrder, CallsParams};
 
 async fn all(store: &CallStore) -> Page {
     let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
-    store.page(&params, None, 1_000_000).await.unwrap()
+    store.page(&params, &Owners::All, None, 1_000_000).await.unwrap()
 }
 
 async fn on_host(store: &CallStore, host: &str) -> u64 {
     let params = CallsParams { on_host: Some(host.to_owned()), ..CallsParams::default() };
-    store.page(&params, None, 10).await.unwrap().total
+    store.page(&params, &Owners::All, None, 10).await.unwrap().total
 }
 
 #[test]
 fn a_later_report_replaces_the_row_and_what_came_after_the_drop_does_not() {
     let (_folder, store) = store();
     block_on(async {
-        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+        store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
         let mut better = left(1, 101);
         (better.call.events, better.call.hosts) = (4, vec!["wn2".into()]);
-        store.apply(&storing(vec![better.clone()])).await.unwrap();
+        store.apply(&storing(vec![better.clone()]), now()).await.unwrap();
         assert_eq!(all(&store).await.calls, [better.call.clone()]);
         assert_eq!((on_host(&store, "wn1").await, on_host(&store, "wn2").await), (0, 1));
         let mut late = left(1, 130);
         (late.call.events, late.call.submitted, late.call.started, late.first) = (1, None, None, time(130));
-        store.apply(&storing(vec![late])).await.unwrap();
+        store.apply(&storing(vec![late]), now()).await.unwrap();
         assert_eq!(all(&store).await.calls, [better.call]);
     });
 }
@@ -39,12 +42,12 @@ fn an_id_that_is_used_again_is_another_call() {
     block_on(async {
         let year = 365 * 86_400;
         let (first, second) = (left(1, 100), left(1, year));
-        store.apply(&storing(vec![first.clone()])).await.unwrap();
-        store.apply(&storing(vec![second.clone()])).await.unwrap();
+        store.apply(&storing(vec![first.clone()]), now()).await.unwrap();
+        store.apply(&storing(vec![second.clone()]), now()).await.unwrap();
         assert_eq!(all(&store).await.calls, [first.call.clone(), second.call.clone()]);
         // The second one runs again: the first is not meant.
-        store.apply(&forgetting(&second)).await.unwrap();
-        store.apply(&forgetting(&second)).await.unwrap();
+        store.apply(&forgetting(&second), now()).await.unwrap();
+        store.apply(&forgetting(&second), now()).await.unwrap();
         assert_eq!(all(&store).await.calls, [first.call]);
         assert_eq!(on_host(&store, "wn1.site.org").await, 1);
     });
@@ -54,14 +57,14 @@ fn an_id_that_is_used_again_is_another_call() {
 fn the_oldest_calls_go_when_the_space_is_used_up() {
     let folder = tempfile::tempdir().unwrap();
     let limit = 2 << 20;
-    let store = CallStore::new(&folder.path().join("calls.db"), limit);
+    let store = CallStore::new(&folder.path().join("calls.db"), CallLimit { bytes: limit, ..ROOM });
     block_on(async {
         let mut last = None;
         for round in 0..60 {
             let calls: Vec<LeftCall> =
                 (0..200).map(|nth| left(round * 200 + nth, i64::from(round * 200 + nth))).collect();
             last = calls.last().map(|left| left.call.clone());
-            let figures = store.apply(&storing(calls)).await.unwrap();
+            let figures = store.apply(&storing(calls), now()).await.unwrap();
             assert!(figures.used_bytes <= limit, "{figures:?}");
             assert!(std::fs::metadata(store.path()).unwrap().len() <= limit);
         }
@@ -70,9 +73,51 @@ fn the_oldest_calls_go_when_the_space_is_used_up() {
         assert_eq!(calls.last(), last.as_ref());
         let oldest = calls[0].id.trim_start_matches("slurm:").parse::<usize>().unwrap();
         assert_eq!(oldest + calls.len(), 12_000, "what is left is the newest without a hole");
-        let figures = store.apply(&storing(Vec::new())).await.unwrap();
+        let figures = store.apply(&storing(Vec::new()), now()).await.unwrap();
         assert_eq!((figures.deleted, figures.oldest), (oldest as u64, calls[0].ended));
         assert_eq!(on_host(&store, "wn1").await, calls.len() as u64, "no index entry is left behind");
+    });
+}
+
+#[test]
+fn calls_go_when_their_time_is_over_by_the_clock_and_by_the_newest_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let limit = CallLimit { age: Duration::from_secs(1000), ..ROOM };
+    let store = CallStore::new(&folder.path().join("calls.db"), limit);
+    let mut timeless = left(9, 0);
+    (timeless.call.submitted, timeless.call.started, timeless.call.ended) = (None, None, None);
+    block_on(async {
+        let first = vec![left(1, 100), left(2, 200), timeless.clone()];
+        store.apply(&storing(first), time(10_000)).await.unwrap();
+        assert_eq!(all(&store).await.total, 3, "the clock alone is late");
+        store.apply(&storing(vec![left(3, 9_000)]), time(300)).await.unwrap();
+        assert_eq!(all(&store).await.total, 4, "a call alone is late");
+        let figures = store.apply(&storing(vec![left(4, 1_150)]), time(1_150)).await.unwrap();
+        assert_eq!(figures.deleted, 1);
+        let expected = [timeless.call, left(2, 200).call, left(4, 1_150).call, left(3, 9_000).call];
+        assert_eq!(all(&store).await.calls, expected);
+    });
+}
+
+#[test]
+fn a_database_of_a_later_version_is_an_error_and_stays_as_it_is() {
+    let (_folder, store) = store();
+    block_on(async {
+        store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
+        let options = SqliteConnectOptions::new().filename(store.path());
+        let mut later = SqliteConnection::connect_with(&options).await.unwrap();
+        for change in [
+            "ALTER TABLE call ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
+                VALUES (2, 'colours', TRUE, x'00', 1)",
+        ] {
+            sqlx::query(change).execute(&mut later).await.unwrap();
+        }
+        later.close().await.unwrap();
+        let earlier = CallStore::new(store.path(), ROOM);
+        let error = earlier.apply(&storing(vec![left(2, 101)]), now()).await.unwrap_err().to_string();
+        assert!(error.contains("if a later version wrote it, start that one"), "{error}");
+        assert_eq!(all(&earlier).await.calls, [left(1, 100).call], "what is known of it can be read");
     });
 }
 
@@ -80,11 +125,11 @@ fn the_oldest_calls_go_when_the_space_is_used_up() {
 fn what_was_applied_is_there_for_another_process() {
     let (_folder, store) = store();
     block_on(async {
-        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+        store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
         // As after a kill: the first one's connection is still open, and nothing was closed.
-        let second = CallStore::new(store.path(), 1 << 30);
+        let second = CallStore::new(store.path(), ROOM);
         assert_eq!(all(&second).await.total, 1);
-        second.apply(&storing(vec![left(2, 101)])).await.unwrap();
+        second.apply(&storing(vec![left(2, 101)]), now()).await.unwrap();
         assert_eq!(all(&store).await.total, 2);
     });
 }
@@ -96,12 +141,12 @@ fn damage_is_an_error_and_nothing_is_overwritten() {
     let damaged = vec![7; 8192];
     std::fs::write(&path, &damaged).unwrap();
     block_on(async {
-        let store = CallStore::new(&path, 1 << 30);
-        let error = store.apply(&storing(vec![left(1, 100)])).await.unwrap_err().to_string();
+        let store = CallStore::new(&path, ROOM);
+        let error = store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap_err().to_string();
         assert!(error.contains("not a database"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), damaged);
-        assert!(store.page(&CallsParams::default(), None, 1).await.is_err());
+        assert!(store.page(&CallsParams::default(), &Owners::All, None, 1).await.is_err());
         std::fs::remove_file(&path).unwrap();
-        store.apply(&storing(vec![left(1, 100)])).await.unwrap();
+        store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
     });
 }

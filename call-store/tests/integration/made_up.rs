@@ -2,11 +2,12 @@
 //!
 //! Pure but for the folder.
 
-use call_store::store::CallStore;
+use call_store::store::{CallLimit, CallStore};
 use compact_str::{CompactString, format_compact};
 use fastrand::Rng;
 use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
 use std::future::Future;
+use std::time::Duration;
 use tempfile::TempDir;
 use wire::call::{Call, State};
 use wire::event::Outcome;
@@ -24,10 +25,18 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
+/// Room for all calls, for ever.
+pub(crate) const ROOM: CallLimit = CallLimit { bytes: 1 << 30, age: Duration::MAX };
+
+/// Time at which changes are stored: later than all of them.
+pub(crate) fn now() -> Time {
+    time(100 * 365 * 86_400)
+}
+
 /// A store with room for all.
 pub(crate) fn store() -> (TempDir, CallStore) {
     let folder = tempfile::tempdir().unwrap();
-    let store = CallStore::new(&folder.path().join("calls.db"), 1 << 30);
+    let store = CallStore::new(&folder.path().join("calls.db"), ROOM);
     (folder, store)
 }
 

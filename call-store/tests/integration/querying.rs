@@ -1,7 +1,7 @@
 //! Every page of every query equals what is computed from the calls themselves.
 
-use crate::made_up::{block_on, random_calls, store, storing, time};
-use call_store::answer::Place;
+use crate::made_up::{block_on, now, random_calls, store, storing, time};
+use call_store::answer::{Owners, Place};
 use call_store::store::CallStore;
 use fastrand::Rng;
 use log_filters::join::changes::LeftCall;
@@ -9,11 +9,6 @@ use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::{Call, State};
 use wire::event::Outcome;
-use wire::time::Time;
-
-fn latest(call: &Call) -> Option<Time> {
-    [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
-}
 
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.chars().next() {
@@ -43,8 +38,8 @@ fn fits(left: &LeftCall, params: &CallsParams) -> bool {
         && params.state.is_none_or(|state| call.state == state)
         && (params.outcome.is_empty()
             || call.outcome.is_some_and(|outcome| params.outcome.contains(&outcome)))
-        && params.since.is_none_or(|since| latest(call) >= Some(since.0))
-        && params.until.is_none_or(|until| latest(call) <= Some(until.0))
+        && params.since.is_none_or(|since| call.latest() >= Some(since.0))
+        && params.until.is_none_or(|until| call.latest() <= Some(until.0))
 }
 
 fn random_params(rng: &mut Rng) -> CallsParams {
@@ -73,13 +68,29 @@ fn random_params(rng: &mut Rng) -> CallsParams {
     }
 }
 
+fn random_owners(rng: &mut Rng) -> Owners {
+    match rng.u8(0..6) {
+        0 => Owners::Only(vec!["ada".to_owned()]),
+        1 => Owners::Only(vec!["bob".to_owned(), "1003".to_owned()]),
+        2 => Owners::Only(Vec::new()),
+        _ => Owners::All,
+    }
+}
+
+fn is_owned(call: &Call, owners: &Owners) -> bool {
+    match owners {
+        Owners::All => true,
+        Owners::Only(names) => names.contains(&call.user.to_string()),
+    }
+}
+
 /// Reads all pages of this many calls.
-async fn read(store: &CallStore, params: &CallsParams, limit: usize) -> Vec<Call> {
+async fn read(store: &CallStore, params: &CallsParams, owners: &Owners, limit: usize) -> Vec<Call> {
     let (mut after, mut calls) = (None, Vec::new());
     loop {
-        let page = store.page(params, after.as_ref(), limit).await.unwrap();
+        let page = store.page(params, owners, after.as_ref(), limit).await.unwrap();
         let Some(last) = page.calls.last() else { return calls };
-        after = Some(Place { latest: latest(last), id: last.id.clone() });
+        after = Some(Place { latest: last.latest(), id: last.id.clone() });
         calls.extend(page.calls);
     }
 }
@@ -92,20 +103,21 @@ fn pages_equal_the_truth_for_any_filters() {
     let calls = random_calls(&mut rng, 1_500);
     block_on(async {
         for calls in calls.chunks(100) {
-            store.apply(&storing(calls.to_vec())).await.unwrap();
+            store.apply(&storing(calls.to_vec()), now()).await.unwrap();
         }
         let mut found = 0;
         for _ in 0..250 {
             let params = random_params(&mut rng);
-            let mut wanted: Vec<&Call> =
-                calls.iter().filter(|left| fits(left, &params)).map(|left| &left.call).collect();
-            wanted.sort_by_key(|call| (latest(call), &call.id));
+            let owners = random_owners(&mut rng);
+            let is_wanted = |left: &&LeftCall| fits(left, &params) && is_owned(&left.call, &owners);
+            let mut wanted: Vec<&Call> = calls.iter().filter(is_wanted).map(|left| &left.call).collect();
+            wanted.sort_by_key(|call| (call.latest(), &call.id));
             if params.order == CallOrder::Newest {
                 wanted.reverse();
             }
-            let page = store.page(&params, None, 7).await.unwrap();
-            assert_eq!((page.total, page.is_more), (wanted.len() as u64, false), "{params:?}");
-            let read = read(&store, &params, 7).await;
+            let page = store.page(&params, &owners, None, 7).await.unwrap();
+            assert_eq!((page.total, page.is_more), (wanted.len() as u64, false), "{params:?} {owners:?}");
+            let read = read(&store, &params, &owners, 7).await;
             assert_eq!(read.iter().collect::<Vec<_>>(), wanted, "{params:?}");
             found += wanted.len();
         }

@@ -7,13 +7,13 @@ use super::event_evaluation::EventSubject;
 use super::fields::call::Calls;
 use super::fields::event::Events;
 use super::fields::process::ProcessView;
-use crate::name_match;
 use crate::process::table::Table;
 use crate::serving::job_matcher;
 use compact_str::CompactString;
 use wire::channel::stream::{Body, Change, Occurrence};
 use wire::channel::{self, Kind, Selection, TEXT_LEN_MAX_BYTES};
 use wire::event::Outcome;
+use wire::name_match;
 use wire::process::Process;
 
 /// Most ancestors checked: no real process tree is deeper, and reused process ids may form a cycle.

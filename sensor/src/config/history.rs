@@ -3,6 +3,7 @@
 //! Pure. Rule: [`RawConfig`] mirrors the file and nothing else; a [`Config`] is valid by construction.
 
 use crate::recorder::config::KeyError;
+use call_store::store::CallLimit;
 use serde::Deserialize;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -33,8 +34,11 @@ pub const PROCESS_BUDGET_MIB_DEFAULT: u64 = 128;
 /// Default for `process_days`.
 pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 
-/// Default disk space of ended calls, in MiB: none.
-pub const CALL_BUDGET_MIB_DEFAULT: u64 = 0;
+/// Default disk space of ended calls, in MiB: about a million of them.
+pub const CALL_BUDGET_MIB_DEFAULT: u64 = 512;
+
+/// Default for `call_days`: five years.
+pub const CALL_DAYS_DEFAULT: f64 = 1826.0;
 
 /// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
 const COPY_SHARES: [u64; 3] = [1, 11, 4];
@@ -67,6 +71,8 @@ pub struct RawConfig {
     pub process_days: Option<f64>,
     /// Disk space for ended calls, in MiB; 0 for none.
     pub call_budget_mib: Option<u64>,
+    /// Age of the oldest ended calls, in days.
+    pub call_days: Option<f64>,
 }
 
 /// Checked configuration of the history.
@@ -78,8 +84,8 @@ pub struct Config {
     pub copies: Option<[Limit; 3]>,
     /// Limit of the process history; `None` disables it.
     pub processes: Option<DailyLimit>,
-    /// Disk space for ended calls, in bytes; `None` disables storing them.
-    pub calls_bytes: Option<u64>,
+    /// Limits of the ended calls; `None` disables storing them.
+    pub calls: Option<CallLimit>,
 }
 
 impl Config {
@@ -107,6 +113,7 @@ impl Config {
             days("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT, &mut wrong);
         let process_days = days("process_days", raw.process_days, PROCESS_DAYS_DEFAULT, &mut wrong);
         let process_days = usize::try_from(process_days.as_secs().div_ceil(86_400)).unwrap_or(usize::MAX);
+        let call_age = days("call_days", raw.call_days, CALL_DAYS_DEFAULT, &mut wrong);
         let [raw_age, minute_age, hour_age] = ages;
         for (finer, coarser) in [
             (("raw_days", raw_age), ("minute_days", minute_age)),
@@ -125,7 +132,7 @@ impl Config {
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
             processes: (is_on && of_processes > 0)
                 .then_some(DailyLimit { bytes: of_processes << 20, days: process_days }),
-            calls_bytes: (is_on && of_calls > 0).then_some(of_calls << 20),
+            calls: (is_on && of_calls > 0).then_some(CallLimit { bytes: of_calls << 20, age: call_age }),
         })
     }
 }
@@ -177,11 +184,11 @@ mod tests {
 
     #[test]
     fn the_tiers_share_the_space() {
-        let Config { limits, copies, processes, calls_bytes } =
+        let Config { limits, copies, processes, calls } =
             Config::new(&RawConfig::default()).expect("the defaults are valid");
-        assert_eq!(calls_bytes, None);
-        let calls = RawConfig { call_budget_mib: Some(512), ..RawConfig::default() };
-        assert!(Config::new(&calls).is_ok_and(|config| config.calls_bytes == Some(512 << 20)));
+        assert_eq!(calls, Some(CallLimit { bytes: 512 << 20, age: Duration::from_secs(1826 * 86_400) }));
+        let no_calls = RawConfig { call_budget_mib: Some(0), ..RawConfig::default() };
+        assert!(Config::new(&no_calls).is_ok_and(|config| config.calls.is_none()));
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
@@ -190,7 +197,7 @@ mod tests {
         let off = RawConfig { on: Some(false), ..RawConfig::default() };
         assert_eq!(
             Config::new(&off),
-            Ok(Config { limits: None, copies: None, processes: None, calls_bytes: None })
+            Ok(Config { limits: None, copies: None, processes: None, calls: None })
         );
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));

@@ -2,9 +2,9 @@
 //!
 //! Not here: who writes it ([`super::sweeps`], [`super::copies`]).
 
-use crate::sample::ticker::locked;
+use super::failure::Failure;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use store::reader::{Reader, State};
 
 /// Handle by which queries read a history; cheap to clone.
@@ -12,20 +12,18 @@ use store::reader::{Reader, State};
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
-    /// Whose history it is, in messages.
-    name: &'static str,
     /// Set once the history is open.
     reader: OnceLock<Reader>,
     /// Why the history is not open.
-    failure: Mutex<Option<String>>,
+    failure: Failure,
     dropped: AtomicU64,
 }
 
 impl Handle {
     /// Creates the handle of a history that is not open yet.
     pub(super) fn new(name: &'static str) -> Handle {
-        let (failure, dropped) = (Mutex::default(), AtomicU64::default());
-        Handle(Arc::new(Shared { name, reader: OnceLock::new(), failure, dropped }))
+        let (failure, dropped) = (Failure::new(name), AtomicU64::default());
+        Handle(Arc::new(Shared { reader: OnceLock::new(), failure, dropped }))
     }
 
     /// Returns the reader of the stored values.
@@ -34,7 +32,7 @@ impl Handle {
     /// Why the history is not open.
     pub fn reader(&self) -> Result<&Reader, String> {
         self.0.reader.get().ok_or_else(|| {
-            let failure = locked(&self.0.failure).clone();
+            let failure = self.0.failure.present();
             failure.unwrap_or_else(|| "it is being opened; ask again in a second".to_owned())
         })
     }
@@ -55,30 +53,18 @@ impl Handle {
     /// What is not stored at the moment, and why.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        let state = self.state();
-        let failure = locked(&self.0.failure).clone();
-        let failure = failure.as_deref().or_else(|| state.error());
-        failure.map(|error| format!("{}: what is new is in memory only: {error}", self.0.name))
-    }
-
-    /// Whose history it is, in messages.
-    pub(super) fn name(&self) -> &'static str {
-        self.0.name
+        self.0.failure.trouble(self.state().error())
     }
 
     /// Lets queries read.
     pub(super) fn opened(&self, reader: Reader) {
-        self.fail(None);
         // It is opened once.
         let _ = self.0.reader.set(reader);
     }
 
-    /// Shows a failure, or that there is none; returns whether it differs from the one before.
-    pub(super) fn fail(&self, failure: Option<String>) -> bool {
-        let mut known = locked(&self.0.failure);
-        let differs = *known != failure;
-        *known = failure;
-        differs
+    /// Its failure, for those that write it.
+    pub(super) fn failure(&self) -> &Failure {
+        &self.0.failure
     }
 
     /// Counts a sweep or a minute that is left out.

@@ -51,7 +51,8 @@ impl Sink {
     pub fn store(&self, table: &Arc<Table>) {
         let sent = self.sweeps.try_send(Arc::clone(table));
         if let Err(TrySendError::Disconnected(_)) = &sent {
-            self.handle.fail(Some("its thread has ended by a defect; restart the sensor".to_owned()));
+            let error = "its thread has ended by a defect; restart the sensor";
+            self.handle.failure().note(Some(error.to_owned()));
         }
         if sent.is_err() {
             self.handle.drop_one();

@@ -32,18 +32,12 @@ pub(super) fn open<J>(
     mut waiting: impl FnMut(J) -> Next,
 ) -> Option<Writer> {
     loop {
-        match try_open() {
-            Ok(writer) => {
-                report_damage(&writer.reader().state());
-                handle.opened(writer.reader());
-                return Some(writer);
-            }
-            Err(error) => {
-                let shown = format!("{}: {error}", folder.display());
-                if handle.fail(Some(shown.clone())) {
-                    tracing::warn!("{} cannot be opened: {shown}; it is tried again", handle.name());
-                }
-            }
+        let opened = try_open();
+        handle.failure().set(folder, &opened);
+        if let Ok(writer) = opened {
+            report_damage(&writer.reader().state());
+            handle.opened(writer.reader());
+            return Some(writer);
         }
         if take_until(now() + FLUSH_INTERVAL, jobs, &mut waiting) == Next::End {
             return None;

@@ -10,7 +10,6 @@
 use super::protocol::{self, Flow};
 use crate::channel::hub::{self, Hub, Id, Part};
 use crate::journal::reader::{Page, Reader};
-use crate::name_match;
 use crate::process::boot_time;
 use crate::sample::table::Table;
 use crate::segments;
@@ -27,6 +26,7 @@ use wire::api::metrics::{Metric, Value};
 use wire::api::{self, UnixTime};
 use wire::channel::ChannelRequest;
 use wire::event::{Event, Kind};
+use wire::name_match;
 use wire::query::{Form, Integers, Syntax};
 use wire::time::Time;
 

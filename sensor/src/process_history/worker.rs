@@ -6,20 +6,20 @@
 
 use super::collector::{Collector, shortened};
 use super::minute::{ProcessMinute, ProcessRow};
+use crate::history::failure::Failure;
 use crate::history::writing::calendar;
 use crate::process::boot_time::booted;
 use crate::process::details;
 use crate::process::source::View;
 use crate::process::tap::Tap;
-use crate::sample::ticker::locked;
 use crate::serving::watch;
 use compact_str::CompactString;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::daily::{DailyLimit, DailyLog, DailyReader};
 use wire::process::ProcessKey;
@@ -62,8 +62,7 @@ pub struct Handle(Arc<Shared>);
 
 struct Shared {
     reader: DailyReader,
-    /// Why minutes are not stored.
-    failure: Mutex<Option<String>>,
+    failure: Failure,
     used_bytes: AtomicU64,
     damaged_bytes: AtomicU64,
     dropped: AtomicU64,
@@ -81,7 +80,7 @@ pub fn set_up(
     let reader = DailyReader::new(&state.join(FOLDER), PROCESS_HISTORY);
     let shared = Shared {
         reader,
-        failure: Mutex::default(),
+        failure: Failure::new("process history"),
         used_bytes: AtomicU64::default(),
         damaged_bytes: AtomicU64::default(),
         dropped: AtomicU64::default(),
@@ -116,7 +115,7 @@ impl Worker {
             }
             self.waiting.push_back(minute);
             let stored = self.store(&mut log);
-            self.handle.show(stored, log.as_ref());
+            self.handle.show(&stored, log.as_ref());
         }
     }
 
@@ -164,8 +163,7 @@ impl Handle {
     /// What is not stored at the moment, and why.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        let failure = locked(&self.0.failure).clone();
-        failure.map(|error| format!("process history: what is new is in memory only: {error}"))
+        self.0.failure.trouble(None)
     }
 
     /// Statistics: name and value.
@@ -179,17 +177,12 @@ impl Handle {
         ]
     }
 
-    fn show(&self, stored: io::Result<()>, log: Option<&DailyLog>) {
+    fn show(&self, stored: &io::Result<()>, log: Option<&DailyLog>) {
         if let Some(log) = log {
             self.0.used_bytes.store(log.used_bytes(), Ordering::Relaxed);
             self.0.damaged_bytes.store(log.damaged_bytes(), Ordering::Relaxed);
         }
-        let error = stored.err().map(|error| format!("{}: {error}", self.0.reader.folder().display()));
-        let mut known = locked(&self.0.failure);
-        if let Some(error) = error.as_ref().filter(|error| known.as_ref() != Some(error)) {
-            tracing::warn!("process history: {error}; it is tried again each minute");
-        }
-        *known = error;
+        self.0.failure.set(self.0.reader.folder(), stored);
     }
 }
 

@@ -8,7 +8,6 @@
 //! end; with newest first it is on a first page that is read later.
 //! Not here: which calls match (`calls`).
 
-use super::calls::latest;
 use call_store::answer::Place;
 use compact_str::CompactString;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -95,12 +94,12 @@ impl Cursor {
     }
 
     fn of(call: &Call, order: CallOrder) -> Cursor {
-        Cursor { order, latest: latest(call), id: call.id.clone() }
+        Cursor { order, latest: call.latest(), id: call.id.clone() }
     }
 
     /// Returns whether the call comes after this place.
     fn is_before(&self, call: &Call) -> bool {
-        let place = (latest(call), call.id.as_str()).cmp(&(self.latest, self.id.as_str()));
+        let place = (call.latest(), call.id.as_str()).cmp(&(self.latest, self.id.as_str()));
         match self.order {
             CallOrder::Newest => place.is_lt(),
             CallOrder::Oldest => place.is_gt(),
@@ -117,7 +116,7 @@ pub(super) fn page(
     limit: usize,
 ) -> (Vec<Call>, Option<Cursor>) {
     calls.retain(|call| cursor.is_none_or(|cursor| cursor.is_before(call)));
-    calls.sort_by(|one, other| (latest(one), &one.id).cmp(&(latest(other), &other.id)));
+    calls.sort_by(|one, other| (one.latest(), &one.id).cmp(&(other.latest(), &other.id)));
     if order == CallOrder::Newest {
         calls.reverse();
     }

@@ -1,16 +1,17 @@
 //! `sensor.calls` and its common part with `domain.calls`: jobs, transfers and requests, joined from their
 //! events.
 //!
-//! Rule: a call that has ended is read from the call history, any other from memory, so none is listed twice. If the
-//! history fails, what is in memory is listed all the same.
+//! Rules: a call that has ended is read from the call history, any other from memory, so none is listed twice. If the
+//! history fails, what is in memory is listed all the same. Stored calls of another user are absent, unless the viewer
+//! is trusted; those in memory are listed to all.
 //! Not here: how events become calls (`log_filters::join`), pagination (`call_page`), stored calls (`call_store`).
 
 use super::call_page::{Cursor, page, word_of};
 use crate::call_history::CallHistory;
 use crate::call_ids;
-use crate::name_match;
+use crate::process::details::Users;
 use crate::sample::ticker::locked;
-use call_store::answer::{Error, Page};
+use call_store::answer::{Error, Owners, Page};
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::dispatch::method::Method;
@@ -20,7 +21,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use wire::api::UnixTime;
 use wire::api::calls::{self as api, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
-use wire::call::{Call, State};
+use wire::call::{Call, State, host_names};
+use wire::name_match;
+use wire::query::Viewer;
 use wire::time::Time;
 
 /// Calls of a sensor's own logs.
@@ -35,32 +38,33 @@ pub struct OwnCalls {
 #[must_use]
 pub fn method(own: &OwnCalls) -> Method {
     let own = own.clone();
-    typed::method(move |_, SensorCallsParams(params)| {
-        let own = own.clone();
-        async move { own.answer(&params).await }
+    typed::method(move |caller, SensorCallsParams(params)| {
+        let (own, viewer) = (own.clone(), caller.viewer);
+        async move { own.answer(&params, viewer).await }
     })
 }
 
 /// `domain.calls` of a sensor that is the only one of its domain.
 pub(super) fn method_of_domain(own: &OwnCalls) -> Method {
     let own = own.clone();
-    typed::method(move |_, DomainCallsParams(params)| {
-        let own = own.clone();
-        async move { own.answer(&params).await }
+    typed::method(move |caller, DomainCallsParams(params)| {
+        let (own, viewer) = (own.clone(), caller.viewer);
+        async move { own.answer(&params, viewer).await }
     })
 }
 
 impl OwnCalls {
-    async fn answer(&self, params: &CallsParams) -> Result<Calls, Fault> {
+    async fn answer(&self, params: &CallsParams, viewer: Viewer) -> Result<Calls, Fault> {
         let Some(history) = &self.history else { return to_page(self.in_memory(params), params) };
         let place = cursor(params)?.map(|cursor| cursor.place());
+        let owners = owners(viewer).await;
         let is_stored = history.store_changes().await.is_ok();
         let mut calls = self.in_memory(params);
         // One more, which shows that there is a next page.
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX).saturating_add(1);
-        let stored = match history.store().page(params, place.as_ref(), limit).await {
+        let stored = match history.store().page(params, &owners, place.as_ref(), limit).await {
             Ok(stored) if is_stored => {
-                leave_open(&mut calls, &stored);
+                leave_not_stored(&mut calls, &stored, &owners);
                 stored
             }
             Ok(stored) => self.without_those_in_memory(stored),
@@ -73,7 +77,9 @@ impl OwnCalls {
         let (total, is_more) = (calls.len() as u64 + stored.total, stored.is_more);
         calls.extend(stored.calls);
         let stored_since = history.size().and_then(|size| size.oldest).map(UnixTime);
-        Ok(Calls { total, total_is_more: is_more, stored_since, ..to_page(calls, params)? })
+        let stored_own_only = owners != Owners::All;
+        let page = to_page(calls, params)?;
+        Ok(Calls { total, total_is_more: is_more, stored_since, stored_own_only, ..page })
     }
 
     /// Returns the matching calls in memory. The lock is held while they are selected, not while they are sorted
@@ -92,23 +98,27 @@ impl OwnCalls {
     }
 }
 
-/// Leaves the calls in memory that have not ended: not before their changes were stored, nor after.
-fn leave_open(calls: &mut Vec<Call>, stored: &Page) {
-    calls.retain(|call| call.state != State::Ended);
+/// Whose stored calls this viewer gets.
+async fn owners(viewer: Viewer) -> Owners {
+    match viewer {
+        Viewer::Trusted | Viewer::Owner(_) => Owners::All,
+        Viewer::Anonymous => Owners::Only(Vec::new()),
+        Viewer::User(uid) => {
+            // The name may be looked up over the network.
+            let named = tokio::task::spawn_blocking(move || Users::default().name(uid).map(str::to_owned));
+            let name = named.await.ok().flatten();
+            Owners::Only(name.into_iter().chain([uid.to_string()]).collect())
+        }
+    }
+}
+
+/// Leaves the calls in memory that are not read from the history: those of others, and those that have not ended,
+/// neither before their changes were stored nor after.
+fn leave_not_stored(calls: &mut Vec<Call>, stored: &Page, owners: &Owners) {
+    calls.retain(|call| call.state != State::Ended || !owners.include(&call.user));
     let again: HashMap<&str, Option<Time>> =
-        stored.calls.iter().map(|call| (call.id.as_str(), latest(call))).collect();
-    calls.retain(|call| again.get(call.id.as_str()).is_none_or(|at| *at < latest(call)));
-}
-
-/// Returns the latest time of a call.
-#[must_use]
-pub fn latest(call: &Call) -> Option<Time> {
-    [call.submitted, call.offered, call.selected, call.started, call.ended].into_iter().flatten().max()
-}
-
-/// Returns whether a host name in a log is the requested one, which may be given without its domain.
-pub(super) fn is_host(known: &str, wanted: &str) -> bool {
-    known == wanted || (!wanted.is_empty() && known.split('.').next() == Some(wanted))
+        stored.calls.iter().map(|call| (call.id.as_str(), call.latest())).collect();
+    calls.retain(|call| again.get(call.id.as_str()).is_none_or(|at| *at < call.latest()));
 }
 
 /// Returns the calls that match.
@@ -166,14 +176,14 @@ impl<'a> CallFilter<'a> {
 
     fn fits(&self, call: &Call) -> bool {
         let CallsParams { name, user, on_host, state, outcome, since, until, .. } = self.params;
-        let on = |host: &String| call.hosts.iter().any(|known| is_host(known, host));
+        let on = |host: &String| call.hosts.iter().any(|known| host_names(known).contains(&host.as_str()));
         self.job.as_ref().is_none_or(|ids| ids.contains(&call.id))
             && name.as_ref().is_none_or(|name| name_match::matches(name, &call.name))
             && user.as_ref().is_none_or(|user| call.user == *user)
             && on_host.as_ref().is_none_or(on)
             && state.is_none_or(|state| call.state == state)
             && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))
-            && since.is_none_or(|since| latest(call) >= Some(since.0))
-            && until.is_none_or(|until| latest(call) <= Some(until.0))
+            && since.is_none_or(|since| call.latest() >= Some(since.0))
+            && until.is_none_or(|until| call.latest() <= Some(until.0))
     }
 }

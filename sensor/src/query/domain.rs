@@ -88,9 +88,14 @@ impl Domain {
                 let service = of_calls.clone();
                 async move {
                     let wanted = params.clone();
-                    let found = service.ask(move |domain, _| calls::found(domain.calls(), &wanted)).await;
-                    let page = calls::to_page(found.map_err(absent)?, &params)?;
-                    Ok(Calls { unheard: silent_hosts(&service).await, ..page })
+                    let asked = service.ask(move |domain, _| {
+                        let oldest = domain.calls().calls().filter_map(|call| call.latest()).min();
+                        (calls::found(domain.calls(), &wanted), oldest)
+                    });
+                    let (found, oldest) = asked.await.map_err(absent)?;
+                    let page = calls::to_page(found, &params)?;
+                    let unheard = silent_hosts(&service).await;
+                    Ok(Calls { stored_since: oldest.map(UnixTime), unheard, ..page })
                 }
             }),
         };

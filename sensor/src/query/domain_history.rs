@@ -4,7 +4,8 @@
 //! values of one host in full ([`super::history`]), how minutes are copied (`representative`).
 
 use super::domain::absent;
-use super::history::{answer, reader};
+use super::history::answer;
+use super::past::reader;
 use crate::history::copies::Copies;
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;

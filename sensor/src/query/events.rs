@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams, SensorEventsParams};
+use wire::call::host_names;
 use wire::event::{Content, Event, Kind};
 use wire::query::Form;
 use wire::time::Time;
@@ -334,7 +335,7 @@ pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
 /// Returns whether a host is the source or the target of an event.
 fn is_party(content: &Content, host: &str) -> bool {
     let parties = content.from.split(',').chain(content.to.split(','));
-    parties.map(str::trim).any(|party| super::calls::is_host(party, host))
+    parties.map(str::trim).any(|party| host_names(party).contains(&host))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
 use super::metrics::{POINTS_MAX, opened};
+use super::past::{between, reader};
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
 use crate::sample::glob::Glob;
@@ -58,11 +59,6 @@ pub fn method(history: Option<Handle>) -> Method {
     })
 }
 
-/// The stored values, once they are open.
-pub(super) fn reader(history: &Handle) -> Result<&Reader, Fault> {
-    history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))
-}
-
 /// Answers for these hosts.
 pub(super) fn answer(
     history: &Reader,
@@ -72,9 +68,8 @@ pub(super) fn answer(
 ) -> Result<History, Fault> {
     let name = params.name.as_deref().map(Glob::new).transpose();
     let name = name.map_err(|error| Fault::invalid_params(format!("name: {error}")))?;
-    let until = params.until.map_or(now, |until| until.0);
-    let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
-    check(params, since, until, now)?;
+    let (since, until) = between((params.since, params.until), SPAN_DEFAULT, now)?;
+    check(params)?;
     let fits = |metric: &Metric| {
         name.as_ref().is_none_or(|name| name.matches(&metric.name)) && params.labels.fit(metric)
     };
@@ -90,14 +85,8 @@ pub(super) fn answer(
 }
 
 /// Checks what the types of the parameters allow and makes no sense.
-fn check(params: &HistoryParams, since: Time, until: Time, now: Time) -> Result<(), Fault> {
+fn check(params: &HistoryParams) -> Result<(), Fault> {
     let refused = |text: &'static str| Err(Fault::invalid_params(text));
-    if since >= until {
-        return match since > now {
-            true => refused("since: expected a time in the past, found one in the future"),
-            false => refused("since: expected a time before until"),
-        };
-    }
     match params.step {
         Some(Span(step)) if step > STEP_MAX => return refused("step: expected at most 3650 days"),
         Some(Span(Duration::ZERO)) if params.aggregate != Aggregate::Auto || params.by != GroupBy::Series => {

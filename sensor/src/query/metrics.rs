@@ -2,6 +2,7 @@
 //!
 //! Rule: an answer has a bounded number of points, the newest. Not here: sampling (`sample`).
 
+use super::past::{between, reader};
 use crate::history::{handle as history, writing::calendar};
 use crate::sample::glob::Glob;
 use crate::sample::sampler::Handle;
@@ -110,11 +111,8 @@ fn newest(sampler: &Handle, params: &MetricsParams) -> Result<Vec<api::Metric>, 
 /// The stored samples. Without `since` those of the last minutes; of more than fit into an answer, the newest.
 fn stored(history: &history::Handle, params: &MetricsParams) -> Result<Vec<api::Metric>, Fault> {
     let wanted = MetricQuery::new(params)?;
-    let reader =
-        history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))?;
-    let now = calendar();
-    let until = params.until.map_or(now, |until| until.0);
-    let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
+    let reader = reader(history)?;
+    let (since, until) = between((params.since, params.until), SPAN_DEFAULT, calendar())?;
     let mut span = until.since(since);
     loop {
         let selection = Selection {

@@ -22,6 +22,7 @@ pub mod files;
 pub mod history;
 pub mod metrics;
 pub mod modules;
+mod past;
 pub mod past_processes;
 pub mod process_history;
 pub mod processes;

@@ -3,10 +3,11 @@
 //! Rule: a row of another user is absent, unless the caller may inspect it: root and operators see all. An answer
 //! is computed from a bounded number of processes. Not here: what is stored (`process_history`).
 
+use super::past::between;
+use super::processes::wanted_uid;
 use super::samples::is_one_boot;
 use crate::history::writing::calendar;
-use crate::name_match;
-use crate::process::details::{self, Users};
+use crate::process::details::Users;
 use crate::process::visibility::Visibility;
 use crate::process_history::minute::{ProcessMinute, ProcessRow};
 use crate::process_history::worker::Handle;
@@ -21,6 +22,7 @@ use store::daily::DailyReader;
 use wire::api::UnixTime;
 use wire::api::process_history::{ProcessHistory, ProcessHistoryParams, TopProcess};
 use wire::api::processes::ProcessOrder;
+use wire::name_match;
 use wire::process::{self, ProcessKey};
 use wire::time::Time;
 
@@ -61,11 +63,7 @@ fn answer(
     visibility: Visibility,
     now: Time,
 ) -> Result<ProcessHistory, Fault> {
-    let until = params.until.map_or(now, |until| until.0);
-    let since = params.since.map_or(until.min(now).minus(SPAN_DEFAULT), |since| since.0);
-    if since >= until {
-        return Err(Fault::invalid_params("since: expected a time before until"));
-    }
+    let (since, until) = between((params.since, params.until), SPAN_DEFAULT, now)?;
     let mut found = Found { query: Query::new(params, visibility)?, ..Found::default() };
     let unreadable =
         |error: std::io::Error| Fault::unavailable(format!("the process history cannot be read: {error}"));
@@ -94,11 +92,8 @@ struct Query {
 
 impl Query {
     fn new(params: &ProcessHistoryParams, visibility: Visibility) -> Result<Query, Fault> {
-        let uid = params.user.as_ref().map(|user| {
-            details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")))
-        });
-        let ProcessHistoryParams { name, pid, job, .. } = params.clone();
-        Ok(Query { name, uid: uid.transpose()?, pid, job, visibility: Some(visibility) })
+        let ProcessHistoryParams { name, user, pid, job, .. } = params.clone();
+        Ok(Query { name, uid: wanted_uid(user.as_deref())?, pid, job, visibility: Some(visibility) })
     }
 
     fn fits(&self, row: &ProcessRow) -> bool {

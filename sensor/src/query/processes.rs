@@ -5,7 +5,6 @@
 //! may block: names may come from a server.
 //! Not here: sampling (`process`).
 
-use crate::name_match;
 use crate::process::boot_time;
 use crate::process::details::{self, Users};
 use crate::process::sampler::Handle;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::api::UnixTime;
 use wire::api::processes::{self as api, ProcessOrder, Processes, ProcessesParams};
+use wire::name_match;
 use wire::process::Process;
 use wire::query::Viewer;
 use wire::time::Time;
@@ -86,6 +86,13 @@ fn answer(
     })
 }
 
+/// Returns the uid of the requested user. May block: the system may query a server for names.
+pub(super) fn wanted_uid(user: Option<&str>) -> Result<Option<u32>, Fault> {
+    let look_up =
+        |user| details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")));
+    user.map(look_up).transpose()
+}
+
 /// Requested processes.
 struct ProcessQuery<'a> {
     params: &'a ProcessesParams,
@@ -95,10 +102,7 @@ struct ProcessQuery<'a> {
 
 impl<'a> ProcessQuery<'a> {
     fn new(params: &'a ProcessesParams, visibility: Visibility) -> Result<ProcessQuery<'a>, Fault> {
-        let uid = params.user.as_ref().map(|user| {
-            details::uid(user).ok_or_else(|| Fault::not_found(format!("this host has no user {user:?}")))
-        });
-        Ok(ProcessQuery { params, uid: uid.transpose()?, visibility })
+        Ok(ProcessQuery { params, uid: wanted_uid(params.user.as_deref())?, visibility })
     }
 
     fn fits(&self, process: &Process) -> bool {

@@ -4,13 +4,13 @@
 //! their sweeps.
 //! Not here: the source of the segments (`recordings`, `call_processes`).
 
-use crate::name_match;
 use crate::process::visibility::Visibility;
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::api::samples::{EndedProcess, Sample, SampleChoice};
 use wire::api::{Span, UnixTime};
+use wire::name_match;
 use wire::process::{Life, Process, ProcessKey};
 use wire::query::Viewer;
 use wire::recording::Header;

@@ -1,16 +1,20 @@
-//! The histories of a sensor: that of its host, that of its processes, and the copies of its domain's.
+//! The histories of a sensor: of its host, of its processes, of its calls, and the copies of its domain's.
 //!
 //! Not here: what they store ([`crate::history`]).
 
+use crate::call_history::CallHistory;
 use crate::config::history::Config;
 use crate::history::copies::{self, Copies};
 use crate::history::handle::Handle;
 use crate::history::sweeps;
 use crate::process_history::worker::{self as processes, END_MAX};
 use crate::sample::sampler::Sampler;
+use log_filters::join::Joiner;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
+use tokio_util::sync::CancellationToken;
 use wire::id::HostName;
 
 /// Histories, each `None` if the configuration turns it off.
@@ -18,6 +22,7 @@ pub(super) struct Pasts {
     own: Option<(sweeps::Worker, Handle)>,
     copies: Option<(copies::Worker, Copies)>,
     processes: Option<(processes::Worker, processes::Handle)>,
+    calls: Option<CallHistory>,
 }
 
 /// Histories whose workers run.
@@ -26,16 +31,24 @@ pub(super) struct Running {
     copying: Option<(JoinHandle<()>, Copies)>,
     /// Receives when the worker of the process history has ended.
     processes: Option<oneshot::Receiver<()>>,
+    calls: Option<(JoinHandle<()>, CallHistory)>,
 }
 
 impl Pasts {
     /// Creates the histories in the state folder; the sampler's sweeps are stored.
-    pub(super) fn set_up(config: Config, state: &Path, host: HostName, sampler: &mut Sampler) -> Pasts {
+    pub(super) fn set_up(
+        config: Config,
+        state: &Path,
+        host: HostName,
+        sampler: &mut Sampler,
+        joiner: &Arc<Mutex<Joiner>>,
+    ) -> Pasts {
         let own = sweeps::set_up(config.limits, state, host).map(|(worker, sink, handle)| {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
-        Pasts { own, copies: copies::set_up(config.copies, state), processes: None }
+        let calls = CallHistory::set_up(config.calls, state, joiner);
+        Pasts { own, copies: copies::set_up(config.copies, state), processes: None, calls }
     }
 
     /// Adds the process history.
@@ -55,13 +68,21 @@ impl Pasts {
         self.processes.as_ref().map(|(_, handle)| handle.clone())
     }
 
+    pub(super) fn calls(&self) -> Option<CallHistory> {
+        self.calls.clone()
+    }
+
     /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
-    pub(super) fn start(self) -> Running {
+    pub(super) fn start(self, shutdown: &CancellationToken) -> Running {
         use tokio::task::spawn_blocking;
         Running {
             storing: self.own.map(|(worker, _)| spawn_blocking(move || worker.run())),
             copying: self.copies.map(|(worker, copies)| (spawn_blocking(move || worker.run()), copies)),
             processes: self.processes.and_then(|(worker, _)| start(worker)),
+            calls: self.calls.map(|calls| {
+                let (running, shutdown) = (calls.clone(), shutdown.clone());
+                (tokio::spawn(async move { running.run(shutdown).await }), calls)
+            }),
         }
     }
 }
@@ -84,11 +105,15 @@ fn start(worker: processes::Worker) -> Option<oneshot::Receiver<()>> {
 }
 
 impl Running {
-    /// Waits until all is written.
+    /// Waits until all is written. The logs are read to their ends before.
     ///
     /// # Errors
     /// If a worker panicked.
     pub(super) async fn end(self) -> Result<(), JoinError> {
+        if let Some((running, calls)) = self.calls {
+            running.await?;
+            calls.end().await;
+        }
         if let Some(storing) = self.storing {
             storing.await?;
         }

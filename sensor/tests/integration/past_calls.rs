@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::query::Viewer;
 
 /// More than a sensor holds in memory.
 const CALLS: u32 = 26_000;
@@ -64,19 +65,19 @@ impl Running {
         running
     }
 
-    async fn ask(&self, params: &[(&'static str, Value)]) -> Value {
+    async fn ask(&self, viewer: Viewer, params: &[(&'static str, Value)]) -> Value {
         let params = params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
-        let caller = Caller::client(Duration::from_secs(60));
+        let caller = Caller { viewer, ..Caller::client(Duration::from_secs(60)) };
         self.dispatcher.call_for(&caller, "sensor.calls", params).await.unwrap()
     }
 
-    /// Job numbers of all calls, read page by page.
-    async fn jobs(&self) -> Vec<u32> {
+    /// Job numbers of all calls that this viewer sees, read page by page.
+    async fn jobs(&self, viewer: Viewer) -> Vec<u32> {
         let (mut cursor, mut jobs) = (None::<Value>, Vec::new());
         loop {
             let mut params = vec![("limit", Value::Int(5_000)), ("order", "oldest".into())];
             params.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-            let page = self.ask(&params).await;
+            let page = self.ask(viewer, &params).await;
             let Some(Value::Array(calls)) = page.get("calls") else { panic!("{page:?}") };
             let job = |call: &Value| match call.get("job") {
                 Some(Value::Text(job)) => job.parse::<u32>().unwrap(),
@@ -96,15 +97,21 @@ impl Running {
     }
 }
 
+/// Whether a job is one of root, the user that every host has; the others are those of a user that none has.
+fn is_of_root(job: &u32) -> bool {
+    job.is_multiple_of(4)
+}
+
 /// A log of ended jobs, a job each second.
 fn write_log(folder: &Path) {
     let mut log = String::new();
     for job in 1..=CALLS {
         let (day, hour, minute, second) = (1 + job / 86_400, job / 3_600 % 24, job / 60 % 60, job % 60);
         let at = format!("2026-11-{day:02}T{hour:02}:{minute:02}:{second:02}");
+        let user = if is_of_root(&job) { "root(0)" } else { "ada(1003)" };
         writeln!(
             log,
-            "JobId={job} UserId=ada(1003) GroupId=ada(1003) Name=relax JobState=COMPLETED Partition=debug TimeLimit=30 \
+            "JobId={job} UserId={user} GroupId=ada(1003) Name=relax JobState=COMPLETED Partition=debug TimeLimit=30 \
              StartTime={at} EndTime={at} NodeList=node04 NodeCnt=1 ProcCnt=1 WorkDir=/home/ada "
         )
         .unwrap();
@@ -119,11 +126,11 @@ async fn all_calls_are_listed_once_and_a_damaged_database_costs_only_the_old_one
     let expected: Vec<u32> = (1..=CALLS).collect();
     for start in ["the first start", "a restart"] {
         let running = Running::start(folder.path()).await;
-        assert!(running.jobs().await == expected, "{start}");
-        let first = running.ask(&[("limit", Value::Int(1))]).await;
+        assert!(running.jobs(Viewer::Trusted).await == expected, "{start}");
+        let first = running.ask(Viewer::Trusted, &[("limit", Value::Int(1))]).await;
         assert_eq!(first.get("total_is_more"), Some(&Value::Bool(true)), "{start}");
         assert!(first.get("stored_since").is_some(), "{start}");
-        let old = running.ask(&[("job", "17".into())]).await;
+        let old = running.ask(Viewer::Trusted, &[("job", "17".into())]).await;
         assert_eq!(old.get("total"), Some(&Value::UInt(1)), "{start}");
         assert_eq!(running.status.health(), [""; 0], "{start}");
         running.end().await;
@@ -132,7 +139,7 @@ async fn all_calls_are_listed_once_and_a_damaged_database_costs_only_the_old_one
     let database = folder.path().join("state/call-history/calls.db");
     std::fs::write(&database, vec![7; 8192]).unwrap();
     let running = Running::start(folder.path()).await;
-    let known = running.jobs().await;
+    let known = running.jobs(Viewer::Trusted).await;
     assert!(known.len() < expected.len() && expected.ends_with(&known), "{}", known.len());
     let health = running.status.health();
     assert!(
@@ -141,7 +148,27 @@ async fn all_calls_are_listed_once_and_a_damaged_database_costs_only_the_old_one
     );
     // Once the file is moved away, what memory holds is stored.
     std::fs::remove_file(&database).unwrap();
-    assert!(running.jobs().await == known);
+    assert!(running.jobs(Viewer::Trusted).await == known);
     assert_eq!(running.status.health(), [""; 0]);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_calls_of_another_user_are_absent_and_those_in_memory_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    write_log(folder.path());
+    let running = Running::start(folder.path()).await;
+    let in_memory = running.jobs(Viewer::Anonymous).await;
+    assert!((1_000..CALLS).contains(&in_memory[0]), "{}", in_memory[0]);
+    assert!(in_memory.iter().copied().eq(in_memory[0]..=CALLS));
+    let of_root = running.jobs(Viewer::User(0)).await;
+    let expected = (1..=CALLS).filter(|job| is_of_root(job) || *job >= in_memory[0]);
+    assert!(of_root.iter().copied().eq(expected), "{}", of_root.len());
+    let others = running.ask(Viewer::User(0), &[("user", "ada".into()), ("limit", Value::Int(1))]).await;
+    let count = in_memory.iter().filter(|job| !is_of_root(job)).count();
+    assert_eq!(others.get("total"), Some(&Value::UInt(count as u64)));
+    assert_eq!(others.get("stored_own_only"), Some(&Value::Bool(true)));
+    let all = running.ask(Viewer::Trusted, &[("limit", Value::Int(1))]).await;
+    assert_eq!(all.get("stored_own_only"), None);
     running.end().await;
 }

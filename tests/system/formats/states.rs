@@ -1,7 +1,8 @@
 //! Samples of state folders, and checks of their content.
 
 use super::Sample;
-use call_store::store::CallStore;
+use call_store::answer::Owners;
+use call_store::store::{CallLimit, CallStore};
 use directory::snapshot::{self, Snapshot};
 use log_filters::found::Change;
 use log_filters::join::Joiner;
@@ -119,14 +120,14 @@ fn processes(state: &Path) {
 
 /// Call history of three jobs of a Slurm, one of them failed and one a task of an array.
 fn calls(state: &Path) {
-    let store = CallStore::new(&state.join("calls.db"), 1 << 30);
+    let store = CallStore::new(&state.join("calls.db"), CallLimit { bytes: 1 << 30, age: Duration::MAX });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ids = |params: CallsParams| {
-        let page = runtime.block_on(store.page(&params, None, 10)).unwrap();
+        let page = runtime.block_on(store.page(&params, &Owners::All, None, 10)).unwrap();
         page.calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>()
     };
     // An older schema is brought up to date before it is read.
-    let figures = runtime.block_on(store.apply(&CallChanges::default())).unwrap();
+    let figures = runtime.block_on(store.apply(&CallChanges::default(), Time::default())).unwrap();
     assert!(figures.oldest.is_some_and(|oldest| oldest < NOW), "{figures:?}");
     let all = CallsParams::default();
     assert_eq!(ids(all.clone()), ["slurm:12_2", "slurm:11", "slurm:10"]);

@@ -188,7 +188,11 @@ fn note_end_of_past(args: &Args, last: &Calls) {
         && since < oldest.0
     {
         let zone = TimeZone::system();
-        note(&format!("the oldest stored call is of {}", times::to_second(oldest.0, &zone)));
+        let further = if args.local { "" } else { "; a host may have older ones of its own: ask there with --local" };
+        note(&format!("the oldest stored call is of {}{further}", times::to_second(oldest.0, &zone)));
+    }
+    if args.between.since.is_some() && last.stored_own_only {
+        note("older calls of other users are listed to root and operators only");
     }
 }
 

@@ -109,9 +109,13 @@ pub struct Calls {
     /// Whether there may be more than `total`. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub total_is_more: bool,
-    /// Latest time of the oldest stored call. Absent if no call is stored.
+    /// Latest time of the oldest stored call; of a domain of several hosts, of the oldest that its representative
+    /// remembers. Absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_since: Option<UnixTime>,
+    /// Whether stored calls of other users are left out: root and operators get them. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stored_own_only: bool,
     /// Cursor of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -3,7 +3,8 @@
 //! Pure. Not here: what is named (the callers).
 
 /// Returns whether `pattern` matches `text`.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+#[must_use]
+pub fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split(is_wildcard);
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -16,11 +17,14 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Returns whether a pattern has a wildcard.
-pub(crate) fn has_wildcard(pattern: &str) -> bool {
+#[must_use]
+pub fn has_wildcard(pattern: &str) -> bool {
     pattern.contains(is_wildcard)
 }
 
-fn is_wildcard(char: char) -> bool {
+/// Returns whether this character of a pattern is a wildcard.
+#[must_use]
+pub fn is_wildcard(char: char) -> bool {
     matches!(char, '*' | '…')
 }
 
