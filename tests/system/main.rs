@@ -17,6 +17,7 @@ mod interop;
 #[cfg(feature = "clients")]
 mod interop_proxy;
 mod kill9;
+mod kill9_history;
 #[cfg(feature = "matrix")]
 mod lab_admission;
 #[cfg(feature = "lab")]
