@@ -95,7 +95,7 @@ impl Domain {
                     let (found, oldest) = asked.await.map_err(absent)?;
                     let page = calls::to_page(found, &params)?;
                     let unheard = silent_hosts(&service).await;
-                    Ok(Calls { stored_since: oldest.map(UnixTime), unheard, ..page })
+                    Ok(Calls { remembered_since: oldest.map(UnixTime), unheard, ..page })
                 }
             }),
         };

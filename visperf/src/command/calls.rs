@@ -184,14 +184,19 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
 
 /// Note on a period that begins before the oldest stored call.
 fn note_end_of_past(args: &Args, last: &Calls) {
-    if let (Some(since), Some(oldest)) = (args.between.since, last.stored_since)
-        && since < oldest.0
-    {
-        let zone = TimeZone::system();
-        let further = if args.local { "" } else { "; a host may have older ones of its own: ask there with --local" };
-        note(&format!("the oldest stored call is of {}{further}", times::to_second(oldest.0, &zone)));
+    let Some(since) = args.between.since else { return };
+    let zone = TimeZone::system();
+    let is_before = |oldest: &UnixTime| since < oldest.0;
+    if let Some(oldest) = last.stored_since.filter(is_before) {
+        note(&format!("the oldest stored call is of {}", times::to_second(oldest.0, &zone)));
     }
-    if args.between.since.is_some() && last.stored_own_only {
+    if let Some(oldest) = last.remembered_since.filter(is_before) {
+        note(&format!(
+            "the oldest call that the representative remembers is of {}; each host has stored its own: ask there with --local",
+            times::to_second(oldest.0, &zone)
+        ));
+    }
+    if last.stored_own_only {
         note("older calls of other users are listed to root and operators only");
     }
 }

@@ -109,10 +109,13 @@ pub struct Calls {
     /// Whether there may be more than `total`. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub total_is_more: bool,
-    /// Latest time of the oldest stored call; of a domain of several hosts, of the oldest that its representative
-    /// remembers. Absent if there is none.
+    /// Latest time of the oldest stored call. Absent if no call is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_since: Option<UnixTime>,
+    /// Latest time of the oldest call that the representative of several hosts remembers; the hosts have stored
+    /// their own. Absent in other answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remembered_since: Option<UnixTime>,
     /// Whether stored calls of other users are left out: root and operators get them. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stored_own_only: bool,
