@@ -176,7 +176,7 @@ fn seen(asked: &[Asked], start: Instant) -> String {
             let at = (one.at - start).as_secs_f64();
             let took = one.answered.as_ref().map(|(answered, _)| (*answered - one.at).as_secs_f64());
             let answer = one.answered.as_ref().map(|(_, answer)| answer);
-            let _ = writeln!(text, "  {at:7.3} s  {}: {took:.3?} s, {answer:?}", one.whom);
+            let _ = writeln!(text, "  {at:7.3} s  {}: {took:.3?} s, {answer:?}", one.host);
         }
         former = one.named().or(former);
     }
@@ -221,7 +221,7 @@ fn lose_again_and_again(stage: &mut Stage, trials: usize) -> Times {
             asked.len()
         );
         for one in asked.iter().filter(|one| one.failed()) {
-            println!("  {} failed: {:?}", one.whom, one.answered.as_ref().map(|(_, answer)| answer));
+            println!("  {} failed: {:?}", one.host, one.answered.as_ref().map(|(_, answer)| answer));
         }
         if time > WAIT_MAX {
             println!("{}{}", seen(&asked, asked[0].at), stage.log());

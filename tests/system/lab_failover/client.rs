@@ -43,7 +43,7 @@ impl Members {
 pub(super) struct Asked {
     pub(super) at: Instant,
     /// The queried host.
-    pub(super) whom: String,
+    pub(super) host: String,
     /// When it was answered, with the representative or the error.
     pub(super) answered: Option<(Instant, Result<String, String>)>,
 }
@@ -105,7 +105,7 @@ impl Client {
                     return;
                 }
                 if let Some((host, address)) = members.one(&mut random) {
-                    let question = Asked { at: now(), whom: host.name().to_owned(), answered: None };
+                    let question = Asked { at: now(), host: host.name().to_owned(), answered: None };
                     asked.lock().unwrap_or_else(PoisonError::into_inner).insert(number, question);
                     let asked = Arc::clone(&asked);
                     std::thread::spawn(move || {
@@ -156,7 +156,7 @@ mod tests {
         let start = now();
         let query = |at, answered, answer: Result<String, String>| Asked {
             at: start + Duration::from_millis(at),
-            whom: "h2".to_owned(),
+            host: "h2".to_owned(),
             answered: Some((start + Duration::from_millis(answered), answer)),
         };
         let late = || Ok("h3".to_owned());
