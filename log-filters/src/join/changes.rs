@@ -80,10 +80,9 @@ impl Waiting {
 }
 
 impl Joiner {
-    /// Collects changes from now on. All ended calls count as changed.
+    /// Collects changes from now on. All calls count as changed: a store may have one as ended that runs again.
     pub fn collect_changes(&mut self) {
-        let over = self.entries.iter().filter(|(_, entry)| entry.progress.state() == State::Ended);
-        let slots = over.map(|(&slot, _)| slot).collect();
+        let slots = self.entries.keys().copied().collect();
         self.waiting = Some(Waiting { slots, ..Waiting::default() });
     }
 
@@ -231,6 +230,18 @@ mod tests {
         let changes = joiner.take_changes();
         assert_eq!(shown(&changes), (vec!["test:7"], vec!["test:8"]));
         assert_eq!(changes.left[0].aliases, ["test:7"]);
+    }
+
+    #[test]
+    fn a_call_that_runs_when_collection_begins_is_not_known_as_ended() {
+        let mut joiner = Joiner::new(9);
+        event(&mut joiner, Kind::JobStart, &["1"], 1);
+        event(&mut joiner, Kind::JobEnd, &["1"], 5);
+        event(&mut joiner, Kind::JobRequeue, &["1"], 6);
+        event(&mut joiner, Kind::JobStart, &["2"], 6);
+        event(&mut joiner, Kind::JobEnd, &["2"], 7);
+        joiner.collect_changes();
+        assert_eq!(shown(&joiner.take_changes()), (vec!["test:1"], vec!["test:2"]));
     }
 
     #[test]
