@@ -9,11 +9,11 @@ use call_store::answer::Owners;
 use call_store::store::{CallLimit, CallStore};
 use compact_str::format_compact;
 use fastrand::Rng;
-use log_filters::join::changes::{CallChanges, LeftCall};
+use log_filters::join::changes::CallChanges;
 use std::time::{Duration, Instant};
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
-use wire::call::{Call, State};
+use wire::call::{Call, State, StoredCall};
 use wire::event::Outcome;
 use wire::time::Time;
 
@@ -23,7 +23,7 @@ const BATCH: u64 = 5_000;
 const ROUNDS: usize = 9;
 
 /// A job of a cluster of 500 hosts with 200 users; a call each ten seconds.
-fn call(rng: &mut Rng, number: u64) -> LeftCall {
+fn call(rng: &mut Rng, number: u64) -> StoredCall {
     let ended = START_SECS + i64::try_from(number).unwrap() * 10;
     let at = |secs: i64| Some(Time::from_micros((ended - secs) * 1_000_000));
     // Some users and programs run most jobs.
@@ -52,7 +52,7 @@ fn call(rng: &mut Rng, number: u64) -> LeftCall {
         tries: 1,
         events: 4,
     };
-    LeftCall { first: call.submitted.unwrap(), aliases: Vec::new(), call }
+    StoredCall { first: call.submitted.unwrap(), aliases: Vec::new(), call }
 }
 
 fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {

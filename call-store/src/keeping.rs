@@ -4,13 +4,14 @@
 
 use crate::row::{self, WRITTEN, aliases, latest_us, push_values, texts};
 use compact_str::CompactString;
-use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
+use log_filters::join::changes::{CallChanges, FormerId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
-use wire::call::Call;
+use wire::call::{Call, StoredCall};
 use wire::event::Outcome;
+use wire::report::calls::{CallPosition, POSITIONS_MAX};
 use wire::time::Time;
 
 /// Tolerance for the clocks of two daemons, in microseconds.
@@ -47,7 +48,7 @@ pub(crate) async fn apply(to: &mut SqliteConnection, changes: &CallChanges) -> R
     for former in &changes.former {
         forget(to, former).await?;
     }
-    let mut chunk: Vec<&LeftCall> = Vec::new();
+    let mut chunk: Vec<&StoredCall> = Vec::new();
     let mut ids = HashSet::new();
     for left in &changes.left {
         if chunk.len() == CALLS_AT_ONCE || !ids.insert(&left.call.id) {
@@ -68,7 +69,7 @@ async fn forget(to: &mut SqliteConnection, former: &FormerId) -> Result<(), sqlx
 }
 
 /// Stores calls of different ids, or replaces their rows: with few statements, as each one takes longer than a row.
-async fn store(to: &mut SqliteConnection, chunk: &[&LeftCall]) -> Result<(), sqlx::Error> {
+async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), sqlx::Error> {
     let ids: Vec<&CompactString> = chunk.iter().map(|left| &left.call.id).collect();
     let known = known(to, &ids).await?;
     let mut wanted = Vec::new();
@@ -82,8 +83,8 @@ async fn store(to: &mut SqliteConnection, chunk: &[&LeftCall]) -> Result<(), sql
         }
         wanted.push(*left);
     }
-    let last: Option<i64> = sqlx::query_scalar("SELECT MAX(key) FROM call").fetch_one(&mut *to).await?;
-    let keyed: Vec<_> = (last.unwrap_or(0) + 1..).zip(wanted).collect();
+    let last: i64 = sqlx::query_scalar("SELECT last_key FROM identity").fetch_one(&mut *to).await?;
+    let keyed: Vec<_> = (last + 1..).zip(wanted).collect();
     let mut hosts = Vec::new();
     let mut others = Vec::new();
     for (key, left) in &keyed {
@@ -91,7 +92,8 @@ async fn store(to: &mut SqliteConnection, chunk: &[&LeftCall]) -> Result<(), sql
         hosts.extend(row::hosts(&left.call.hosts).into_iter().map(|host| (host.to_owned(), latest, *key)));
         others.extend(aliases(left).into_iter().map(|alias| (alias, latest, *key)));
     }
-    if !keyed.is_empty() {
+    if let Some((last, _)) = keyed.last() {
+        sqlx::query("UPDATE identity SET last_key = ?").bind(last).execute(&mut *to).await?;
         let mut sql = QueryBuilder::<Sqlite>::new(format!("INSERT INTO call (key, {WRITTEN}) "));
         sql.push_values(keyed, |mut row, (key, left)| push_values(row.push_bind(key), left));
         sql.build().execute(&mut *to).await?;
@@ -109,8 +111,11 @@ async fn store(to: &mut SqliteConnection, chunk: &[&LeftCall]) -> Result<(), sql
 }
 
 /// Whether a call with the id of a stored one is that one: not if it was submitted after it was over, nor if its
-/// first event came long after.
-fn is_same(known_latest_us: i64, left: &LeftCall) -> bool {
+/// first event came long after. Of a stored one without any time that is not known.
+fn is_same(known_latest_us: i64, left: &StoredCall) -> bool {
+    if known_latest_us == i64::MIN {
+        return true;
+    }
     let submitted = left.call.submitted.map(Time::micros);
     submitted.is_none_or(|at| at <= known_latest_us.saturating_add(CLOCKS_DIFFER_US))
         && left.first.micros() <= known_latest_us.saturating_add(LATE_US)
@@ -206,4 +211,17 @@ pub(crate) async fn delete_oldest(to: &mut SqliteConnection) -> Result<u64, sqlx
     let sql = format!("SELECT {} FROM call ORDER BY latest_us LIMIT ?", Known::COLUMNS);
     let rows = sqlx::query(AssertSqlSafe(sql)).bind(count).fetch_all(&mut *to).await?;
     delete_all(to, rows).await
+}
+
+/// Notes how far another store is copied, within a transaction of the caller.
+pub(crate) async fn note_copied(
+    to: &mut SqliteConnection,
+    position: CallPosition,
+) -> Result<(), sqlx::Error> {
+    let sql = "INSERT OR REPLACE INTO copied SELECT ?, ?, coalesce(max(number), 0) + 1 FROM copied";
+    let CallPosition { store, key } = position;
+    sqlx::query(sql).bind(store.0.cast_signed()).bind(key.cast_signed()).execute(&mut *to).await?;
+    let sql = "DELETE FROM copied WHERE number <= (SELECT max(number) FROM copied) - ?";
+    sqlx::query(sql).bind(i64::try_from(POSITIONS_MAX).unwrap_or(i64::MAX)).execute(to).await?;
+    Ok(())
 }

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 pub mod answer;
+mod copy;
 mod database;
 mod filter;
 mod keeping;

@@ -3,12 +3,11 @@
 //! Pure. Not here: the schema (`schema_1_calls.sql`).
 
 use compact_str::CompactString;
-use log_filters::join::changes::LeftCall;
 use sqlx::query_builder::Separated;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 use std::collections::BTreeSet;
-use wire::call::{Call, PART_MARKS, State, host_names};
+use wire::call::{Call, PART_MARKS, State, StoredCall, host_names};
 use wire::event::Outcome;
 use wire::time::Time;
 
@@ -27,9 +26,9 @@ pub(crate) fn latest_us(call: &Call) -> i64 {
 }
 
 /// Adds the values of a call.
-pub(crate) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, left: &LeftCall) {
+pub(crate) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, left: &StoredCall) {
     let call = &left.call;
-    let product = call.id.split_once([':', '/']).map_or("", |(product, _)| product);
+    let product = product_of(&call.id);
     let micros = |time: Option<Time>| time.map(Time::micros);
     for text in
         [call.id.as_str(), product, &call.job, &call.name, &call.user, &call.from, call.state.as_str()]
@@ -81,12 +80,20 @@ pub(crate) fn call_of(row: &SqliteRow) -> Result<(i64, Call), sqlx::Error> {
     Ok((row.try_get(0)?, call))
 }
 
+/// Returns a call as it is stored in another place. Of its events only those with a time are known.
+pub(crate) fn stored_call(call: Call, aliases: Vec<CompactString>) -> StoredCall {
+    StoredCall { first: call.earliest().unwrap_or_default(), aliases, call }
+}
+
 /// Returns the other texts under which a call is found: see `call_alias` in the schema.
-pub(crate) fn aliases(left: &LeftCall) -> Vec<String> {
+pub(crate) fn aliases(left: &StoredCall) -> Vec<String> {
     let mut aliases = BTreeSet::new();
+    let product = product_of(&left.call.id);
     for name in left.aliases.iter().chain([&left.call.id]) {
         aliases.insert(name.as_str());
-        aliases.extend(name.split_once(':').map(|(_, number)| number));
+        // The alias of a copied call may be a number, which may have a colon too.
+        let named = name.split_once(':').filter(|(scope, _)| product_of(scope) == product);
+        aliases.extend(named.map(|(_, number)| number));
     }
     let job = left.call.job.as_str();
     aliases.insert(job);
@@ -94,6 +101,11 @@ pub(crate) fn aliases(left: &LeftCall) -> Vec<String> {
     aliases.remove(left.call.id.as_str());
     aliases.remove("");
     aliases.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the product of an id or of its scope.
+fn product_of(id: &str) -> &str {
+    id.split([':', '/']).next().unwrap_or_default()
 }
 
 /// Returns each host of a call, also without its domain.

@@ -5,7 +5,7 @@
 use crate::answer::{Error, Figures, Owners, Page, Place};
 use crate::database::{PAGE_LEN_BYTES, open_reader, open_writer, set_budget};
 use crate::filter::{Query, Source, range, sources};
-use crate::keeping::{apply, delete_older, delete_oldest};
+use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
 use crate::row::{call_of, latest_us};
 use log_filters::join::changes::CallChanges;
 use sqlx::{Connection, SqliteConnection};
@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::Call;
 use wire::name_match::has_wildcard;
+use wire::report::calls::{CallPosition, Calls};
 use wire::time::Time;
 
 /// Most matching calls that are counted.
@@ -85,10 +86,25 @@ impl CallStore {
     /// # Errors
     /// If the database refuses, as with a full disk; the changes can be applied again later.
     pub fn apply<'a>(&'a self, changes: &'a CallChanges, now: Time) -> Answer<'a, Figures> {
-        Box::pin(self.apply_now(changes, now))
+        Box::pin(self.apply_now(changes, None, now))
     }
 
-    async fn apply_now(&self, changes: &CallChanges, now: Time) -> Result<Figures, Error> {
+    /// Applies calls of another store, and notes up to where it is copied.
+    ///
+    /// # Errors
+    /// As [`CallStore::apply`].
+    pub fn copy(&self, calls: Calls, now: Time) -> Answer<'_, Figures> {
+        let Calls { position, calls, .. } = calls;
+        let changes = CallChanges { left: calls, former: Vec::new() };
+        Box::pin(async move { self.apply_now(&changes, Some(position), now).await })
+    }
+
+    async fn apply_now(
+        &self,
+        changes: &CallChanges,
+        copied: Option<CallPosition>,
+        now: Time,
+    ) -> Result<Figures, Error> {
         let mut writer = self.writer.lock().await;
         let mut connection = match writer.take() {
             Some(connection) => connection,
@@ -98,6 +114,9 @@ impl CallStore {
         self.make_room(&mut connection, changes).await?;
         let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
         apply(&mut change, changes).await?;
+        if let Some(position) = copied {
+            note_copied(&mut change, position).await?;
+        }
         let expired = delete_older(&mut change, now, self.age).await?;
         change.commit().await?;
         self.deleted.fetch_add(expired, std::sync::atomic::Ordering::Relaxed);
@@ -132,6 +151,11 @@ impl CallStore {
         })
     }
 
+    /// Waits until one more may read.
+    pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
+        self.readers.acquire().await.expect("it is never closed")
+    }
+
     /// Reads at most `limit` of the matching calls of these users after `after`. The limit and the cursor of `params`
     /// are not looked at.
     ///
@@ -151,7 +175,7 @@ impl CallStore {
         if !self.path.exists() {
             return Ok(Page::default());
         }
-        let _turn = self.readers.acquire().await.expect("it is never closed");
+        let _turn = self.turn().await;
         let mut connection = open_reader(&self.path).await?;
         set_budget(&mut connection, PAGE_BUDGET).await?;
         let sources = chosen_sources(&mut connection, query).await.map_err(explained)?;

@@ -160,7 +160,7 @@ impl Bench {
                     let sender = self.members.iter_mut().find(|(_, of)| *of == link).unwrap();
                     sender.0.handle_bytes(&bytes).unwrap();
                 }
-                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
+                Output::Copy(_) | Output::Fetch(..) | Output::FetchCalls(..) => panic!("nothing is copied"),
                 Output::Close(_, why) => panic!("closed: {why}"),
             }
         }

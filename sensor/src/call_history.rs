@@ -1,7 +1,8 @@
 //! History of calls: those that have ended are stored, so that they are known beyond what memory holds.
 //!
-//! Shell. Rule: logs are followed whatever the database does. Changes that it refuses wait in memory, up to a
-//! bound, and the trouble is shown.
+//! Shell. Rules: logs are followed whatever the database does. Changes that it refuses wait in memory, up to a
+//! bound, and the trouble is shown. A sensor has one of its own logs' calls, and one of its domain's: in that it
+//! stores changes while it represents the domain, and copies while it is a standby.
 //! Not here: the database (`call_store`), queries (`query`).
 
 use crate::history::failure::Failure;
@@ -10,15 +11,17 @@ use crate::sample::ticker::locked;
 use call_store::answer::{Error, Figures};
 use call_store::store::{CallLimit, CallStore};
 use log_filters::join::Joiner;
-use log_filters::join::changes::CallChanges;
+use log_filters::join::changes::{CallChanges, Taken};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::report::calls::Calls;
 
-/// File in the state folder.
-const FILE: &str = "call-history/calls.db";
+/// Name of the file in its folder.
+const FILE: &str = "calls.db";
 
 /// Time between two looks for changes.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -26,15 +29,29 @@ const PERIOD: Duration = Duration::from_secs(2);
 /// Most changes that wait here while the database refuses them; more wait in the joiner, which has its own bound.
 const WAITING_MAX: usize = 20_000;
 
+/// Most changes that are taken at a time, so that the joiner is not held for long.
+const TAKEN_MAX: usize = 2_000;
+
 /// Longest wait for the last changes at the end of the sensor.
 const END_MAX: Duration = Duration::from_secs(5);
 
-/// The history of a sensor's calls; cheap to clone.
+/// Takes changes of at most so many calls; `None` while another sensor has the calls.
+pub type Take = Box<dyn Fn(usize) -> Pin<Box<dyn Future<Output = Option<Taken>> + Send>> + Send + Sync>;
+
+/// Takes the changes of a sensor's own calls, which are collected from now on.
+#[must_use]
+pub fn of_own(joiner: &Arc<Mutex<Joiner>>) -> Take {
+    locked(joiner).collect_changes();
+    let joiner = Arc::clone(joiner);
+    Box::new(move |limit| Box::pin(std::future::ready(Some(locked(&joiner).take_changes(limit)))))
+}
+
+/// A history of calls; cheap to clone.
 #[derive(Clone)]
 pub struct CallHistory(Arc<Shared>);
 
 struct Shared {
-    joiner: Arc<Mutex<Joiner>>,
+    take: Take,
     store: CallStore,
     /// Changes that were taken and are not stored yet.
     waiting: tokio::sync::Mutex<CallChanges>,
@@ -45,23 +62,17 @@ struct Shared {
 }
 
 impl CallHistory {
-    /// Creates the history of these calls in the state folder; `None` without a limit.
+    /// Creates a history in this folder; `name` is for messages.
     #[must_use]
-    pub fn set_up(
-        limit: Option<CallLimit>,
-        state: &Path,
-        joiner: &Arc<Mutex<Joiner>>,
-    ) -> Option<CallHistory> {
-        let store = CallStore::new(&state.join(FILE), limit?);
-        locked(joiner).collect_changes();
-        Some(CallHistory(Arc::new(Shared {
-            joiner: Arc::clone(joiner),
-            store,
+    pub fn new(name: &'static str, folder: &Path, limit: CallLimit, take: Take) -> CallHistory {
+        CallHistory(Arc::new(Shared {
+            take,
+            store: CallStore::new(&folder.join(FILE), limit),
             waiting: tokio::sync::Mutex::default(),
             figures: Mutex::default(),
-            failure: Failure::new("call history"),
+            failure: Failure::new(name),
             lost: AtomicU64::default(),
-        })))
+        }))
     }
 
     /// Stores changes until `shutdown`.
@@ -74,36 +85,68 @@ impl CallHistory {
                 _ = due.tick() => {}
             }
             // A failure is shown in the health, and the changes wait.
-            let _ = self.store_changes().await;
+            while let Ok(false) = self.store_changes().await {
+                if shutdown.is_cancelled() {
+                    return;
+                }
+            }
         }
     }
 
     /// Stores the last changes, unless that takes too long.
     pub async fn end(&self) {
-        if tokio::time::timeout(END_MAX, self.store_changes()).await.is_err() {
+        let last = async { while let Ok(false) = self.store_changes().await {} };
+        if tokio::time::timeout(END_MAX, last).await.is_err() {
             tracing::warn!("call history: the last changes are not stored; they are at the next start");
         }
     }
 
-    /// Stores what has changed until now.
+    /// Stores what has changed until now; returns whether that is all, as there may be too much for one time.
     ///
     /// # Errors
     /// If the database refuses; the changes wait.
-    pub async fn store_changes(&self) -> Result<(), Error> {
+    pub async fn store_changes(&self) -> Result<bool, Error> {
+        // A task of its own: what was taken is not lost if the caller goes.
+        let history = self.clone();
+        match tokio::spawn(async move { history.store_taken().await }).await {
+            Ok(stored) => stored,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The process is ending.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    async fn store_taken(&self) -> Result<bool, Error> {
         let mut waiting = self.0.waiting.lock().await;
+        let mut is_all = false;
         if waiting.left.len() < WAITING_MAX {
-            let mut joiner = locked(&self.0.joiner);
-            waiting.extend(joiner.take_changes());
-            self.0.lost.store(joiner.changes_lost(), Ordering::Relaxed);
+            let taken = (self.0.take)(TAKEN_MAX).await;
+            is_all = taken.as_ref().is_none_or(|taken| taken.is_all);
+            if let Some(taken) = taken {
+                waiting.extend(taken.changes);
+                self.0.lost.store(taken.lost, Ordering::Relaxed);
+            }
         }
         let is_known = locked(&self.0.figures).is_some() || !self.0.store.path().exists();
         if waiting.is_empty() && is_known {
-            return Ok(());
+            return Ok(is_all);
         }
-        let applied = self.0.store.apply(&waiting, calendar()).await;
-        self.0.failure.set(self.0.store.path(), &applied);
-        *locked(&self.0.figures) = Some(applied?);
+        self.note(self.0.store.apply(&waiting, calendar()).await)?;
         waiting.clear();
+        Ok(is_all)
+    }
+
+    /// Stores calls that another sensor has stored.
+    ///
+    /// # Errors
+    /// If the database refuses; they are to be fetched again.
+    pub async fn copy(&self, calls: Calls) -> Result<(), Error> {
+        self.note(self.0.store.copy(calls, calendar()).await)
+    }
+
+    fn note(&self, stored: Result<Figures, Error>) -> Result<(), Error> {
+        self.0.failure.set(self.0.store.path(), &stored);
+        *locked(&self.0.figures) = Some(stored?);
         Ok(())
     }
 

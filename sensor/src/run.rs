@@ -22,6 +22,7 @@ use crate::module;
 use crate::process;
 use crate::process_history;
 use crate::query;
+use crate::query::calls::{KnownCalls, Memory};
 use crate::recorder::{store, worker};
 use crate::report::link::{self, Link};
 use crate::report::own_route::OwnRoute;
@@ -116,6 +117,7 @@ pub struct Status {
     copies: Option<history::handle::Handle>,
     process_history: Option<process_history::worker::Handle>,
     call_history: Option<CallHistory>,
+    domain_calls: Option<CallHistory>,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -144,7 +146,9 @@ impl Sensor {
         let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
-        let pasts = Pasts::set_up(config.history, state, config.host.clone(), &mut sampler, &joiner);
+        let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
+        let sources = (&mut sampler, &joiner, &representative);
+        let pasts = Pasts::set_up(config.history, state, config.host.clone(), sources);
         let tail = Arc::new(tail);
         let channels = Hub::default();
         let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving, history } =
@@ -155,7 +159,6 @@ impl Sensor {
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
         let control =
             control::worker::Handle::new(config.control.clone(), state, config.host.clone(), Path::new(PROC));
-        let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
         let daemon_health = Arc::new(DaemonHealth::new());
         let status = Status {
             filtering: Arc::clone(&filtering),
@@ -168,13 +171,14 @@ impl Sensor {
             copies: pasts.copies().map(|copies| copies.handle().clone()),
             process_history: pasts.processes(),
             call_history: pasts.calls(),
+            domain_calls: pasts.domain_calls(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
             daemon_health: Arc::clone(&daemon_health),
         };
-        let service = service.with_copies(pasts.copies());
-        let stored = (pasts.own(), pasts.copies());
+        let service = service.with_copies(pasts.copies()).with_calls(pasts.domain_calls());
+        let stored = (pasts.own(), pasts.copies(), pasts.domain_calls());
         let own =
             own_report::own(&config, state, &tail, &sampler.handle(), status, representative.clone(), stored)
                 .map_err(Error::Report)?;
@@ -238,6 +242,7 @@ impl Sensor {
             copies: self.copies().map(|copies| copies.handle().clone()),
             process_history: self.pasts.processes(),
             call_history: self.pasts.calls(),
+            domain_calls: self.pasts.domain_calls(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -308,16 +313,23 @@ impl Sensor {
         let (reader, joiner) = (self.tail.reader(), Arc::clone(&self.joiner));
         let events = query::events::Events::new(reader, joiner, self.ending.clone());
         let tail = Arc::clone(&self.tail);
-        let calls = query::calls::OwnCalls { joiner: Arc::clone(&self.joiner), history: self.pasts.calls() };
+        let calls = KnownCalls { memory: Memory::Own(Arc::clone(&self.joiner)), history: self.pasts.calls() };
         // If its report was not taken, it is the whole domain.
         let is_alone = self.link.is_some();
+        let of_domain = KnownCalls {
+            memory: Memory::Domain(self.representative.clone()),
+            history: self.pasts.domain_calls(),
+        };
         let domain = query::domain::Domain {
             domain: self.config.domain.clone(),
             host: self.config.host.clone(),
             address: Arc::clone(&self.address),
             service: self.representative.clone(),
-            own: is_alone
-                .then(|| query::domain::OwnLogs { calls: calls.clone(), next: self.tail.reader().next() }),
+            own: is_alone.then(|| query::domain::OwnLogs {
+                calls: Arc::clone(&self.joiner),
+                next: self.tail.reader().next(),
+            }),
+            calls: if is_alone { calls.clone() } else { of_domain },
         };
         let of_domain = match is_alone {
             true => events.method_of_domain(),
@@ -394,7 +406,7 @@ impl Sensor {
         let extending = modules::run(modules, sources, shutdown.clone());
         let storing = pasts.start(&shutdown);
         // A sensor that is alone has all of its domain's history.
-        let service = if link.is_some() { service.with_copies(None) } else { service };
+        let service = if link.is_some() { service.with_copies(None).with_calls(None) } else { service };
         let (sampling, representing) = (sampler.run(shutdown.clone()), service.run(shutdown.clone()));
         let sweeping = processes.run(shutdown.clone());
         let [plain, scripted] = subscriptions.map(|lane| lane.run(shutdown.clone()));

@@ -23,6 +23,8 @@ mod lab_admission;
 #[cfg(feature = "lab")]
 mod lab_away;
 #[cfg(feature = "matrix")]
+mod lab_calls;
+#[cfg(feature = "matrix")]
 mod lab_capture;
 #[cfg(feature = "lab")]
 mod lab_channels;

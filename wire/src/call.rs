@@ -83,8 +83,29 @@ impl Call {
     /// Returns the latest time of the call; `None` if it has none.
     #[must_use]
     pub fn latest(&self) -> Option<Time> {
-        [self.submitted, self.offered, self.selected, self.started, self.ended].into_iter().flatten().max()
+        self.times().max()
     }
+
+    /// Returns the earliest time of the call; `None` if it has none.
+    #[must_use]
+    pub fn earliest(&self) -> Option<Time> {
+        self.times().min()
+    }
+
+    fn times(&self) -> impl Iterator<Item = Time> {
+        [self.submitted, self.offered, self.selected, self.started, self.ended].into_iter().flatten()
+    }
+}
+
+/// A call as it is stored once it has ended, or was dropped from memory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredCall {
+    /// The call as it was last.
+    pub call: Call,
+    /// Time of its first event.
+    pub first: Time,
+    /// Its other names and ids, each with its product and cluster.
+    pub aliases: Vec<CompactString>,
 }
 
 /// Separators between the number of an array or cluster of jobs and that of one of its jobs.

@@ -13,6 +13,8 @@
 //!   Minutes: those that follow          →
 //!   Fetch: of a standby, all hosts      →
 //!                                       ←   Minutes
+//!   FetchCalls: of a standby            →
+//!                                       ←   Calls: those that were stored since
 //!   Leave                               →
 //! ```
 //!
@@ -24,6 +26,7 @@
 //! Not here: the processing at either side (`sensor::report`, `sensor::representative`).
 
 mod bits;
+pub mod calls;
 pub mod marks;
 pub mod minutes;
 pub mod sweep;
@@ -301,6 +304,8 @@ pub enum FromMember {
     Minutes(minutes::Minutes),
     /// From a standby: request for the minutes of all hosts.
     Fetch(minutes::Fetch),
+    /// From a standby: request for the stored calls of the domain.
+    FetchCalls(calls::FetchCalls),
 }
 
 /// Limits of what a member may send.
@@ -325,8 +330,17 @@ pub struct Resume {
     pub allowance: Allowance,
     /// Hosts in the hello for which the member may not report: they have sensors of their own.
     pub refused_hosts: Vec<HostName>,
-    /// Whether it has copies of all members' minutes and answers [`FromMember::Fetch`] of a standby.
-    pub has_minutes: AtEnd<bool>,
+    /// What standbys may fetch.
+    pub offer: AtEnd<Offer>,
+}
+
+/// What a representative has stored for its standbys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Whether it has copies of all members' minutes and answers [`FromMember::Fetch`].
+    pub has_minutes: bool,
+    /// Whether it has stored calls and answers [`FromMember::FetchCalls`].
+    pub has_calls: AtEnd<bool>,
 }
 
 /// Acknowledgement: all events before `next` are on disk.
@@ -355,6 +369,8 @@ pub enum FromRepresentative {
     Fetch(minutes::Fetch),
     /// To a standby: minutes of all hosts.
     Minutes(minutes::Minutes),
+    /// To a standby: stored calls of the domain.
+    Calls(calls::Calls),
 }
 
 /// Error of frames from the other side.

@@ -130,8 +130,8 @@ pub const HISTORY: Format = Format::new("history", 1);
 /// Files of the process history, one for each day.
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 
-/// Database of ended calls; its own table of migrations has the number.
-pub const CALL_HISTORY: Format = Format::new("call history", 1);
+/// Database of ended calls; its own table of migrations has the number. Version 2 can be copied.
+pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 2, newest: 2 };
 
 /// All formats that carry a version.
 pub const FORMATS: [Format; 27] = [

@@ -3,11 +3,11 @@
 use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time};
 use call_store::answer::{Owners, Page};
 use call_store::store::{CallLimit, CallStore};
-use log_filters::join::changes::LeftCall;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 use std::time::Duration;
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::call::StoredCall;
 
 async fn all(store: &CallStore) -> Page {
     let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
@@ -61,7 +61,7 @@ fn the_oldest_calls_go_when_the_space_is_used_up() {
     block_on(async {
         let mut last = None;
         for round in 0..60 {
-            let calls: Vec<LeftCall> =
+            let calls: Vec<StoredCall> =
                 (0..200).map(|nth| left(round * 200 + nth, i64::from(round * 200 + nth))).collect();
             last = calls.last().map(|left| left.call.clone());
             let figures = store.apply(&storing(calls), now()).await.unwrap();
@@ -109,7 +109,7 @@ fn a_database_of_a_later_version_is_an_error_and_stays_as_it_is() {
         for change in [
             "ALTER TABLE call ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
-                VALUES (2, 'colours', TRUE, x'00', 1)",
+                VALUES (3, 'colours', TRUE, x'00', 1)",
         ] {
             sqlx::query(change).execute(&mut later).await.unwrap();
         }

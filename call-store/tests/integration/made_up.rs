@@ -5,11 +5,11 @@
 use call_store::store::{CallLimit, CallStore};
 use compact_str::{CompactString, format_compact};
 use fastrand::Rng;
-use log_filters::join::changes::{CallChanges, FormerId, LeftCall};
+use log_filters::join::changes::{CallChanges, FormerId};
 use std::future::Future;
 use std::time::Duration;
 use tempfile::TempDir;
-use wire::call::{Call, State};
+use wire::call::{Call, State, StoredCall};
 use wire::event::Outcome;
 use wire::time::Time;
 
@@ -41,7 +41,7 @@ pub(crate) fn store() -> (TempDir, CallStore) {
 }
 
 /// A call that ended after 10 s.
-pub(crate) fn left(number: u32, ended_secs: i64) -> LeftCall {
+pub(crate) fn left(number: u32, ended_secs: i64) -> StoredCall {
     let job = format_compact!("{number}");
     let call = Call {
         id: format_compact!("slurm:{number}"),
@@ -64,11 +64,11 @@ pub(crate) fn left(number: u32, ended_secs: i64) -> LeftCall {
         tries: 1,
         events: 3,
     };
-    LeftCall { first: time(ended_secs - 12), aliases: Vec::new(), call }
+    StoredCall { first: time(ended_secs - 12), aliases: Vec::new(), call }
 }
 
 /// Calls of few users, names and hosts, some of them parts, some without times.
-pub(crate) fn random_calls(rng: &mut Rng, count: u32) -> Vec<LeftCall> {
+pub(crate) fn random_calls(rng: &mut Rng, count: u32) -> Vec<StoredCall> {
     let random = |number: u32| {
         let mut left = left(number, rng.i64(0..5_000));
         let call = &mut left.call;
@@ -93,12 +93,12 @@ pub(crate) fn random_calls(rng: &mut Rng, count: u32) -> Vec<LeftCall> {
 }
 
 /// Changes that store these calls.
-pub(crate) fn storing(left: Vec<LeftCall>) -> CallChanges {
+pub(crate) fn storing(left: Vec<StoredCall>) -> CallChanges {
     CallChanges { former: Vec::new(), left }
 }
 
 /// Changes that forget this id of a call.
-pub(crate) fn forgetting(left: &LeftCall) -> CallChanges {
+pub(crate) fn forgetting(left: &StoredCall) -> CallChanges {
     let former = FormerId { id: left.call.id.clone(), first: left.first };
     CallChanges { former: vec![former], left: Vec::new() }
 }

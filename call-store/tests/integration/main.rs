@@ -6,5 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod changing;
+mod copying;
 mod made_up;
 mod querying;

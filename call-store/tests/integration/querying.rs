@@ -4,9 +4,9 @@ use crate::made_up::{block_on, now, random_calls, store, storing, time};
 use call_store::answer::{Owners, Place};
 use call_store::store::CallStore;
 use fastrand::Rng;
-use log_filters::join::changes::LeftCall;
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::call::StoredCall;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
@@ -18,12 +18,12 @@ fn matches(pattern: &str, text: &str) -> bool {
     }
 }
 
-fn is_of_job(left: &LeftCall, job: &str) -> bool {
+fn is_of_job(left: &StoredCall, job: &str) -> bool {
     let part = left.call.job.strip_prefix(job).is_some_and(|rest| rest.starts_with('_'));
     part || left.call.job == job || left.aliases.iter().any(|alias| alias.split(':').nth(1) == Some(job))
 }
 
-fn fits(left: &LeftCall, params: &CallsParams) -> bool {
+fn fits(left: &StoredCall, params: &CallsParams) -> bool {
     let call = &left.call;
     let on =
         |host: &String| call.hosts.iter().any(|known| known == host || known.split('.').next() == Some(host));
@@ -109,7 +109,7 @@ fn pages_equal_the_truth_for_any_filters() {
         for _ in 0..250 {
             let params = random_params(&mut rng);
             let owners = random_owners(&mut rng);
-            let is_wanted = |left: &&LeftCall| fits(left, &params) && is_owned(&left.call, &owners);
+            let is_wanted = |left: &&StoredCall| fits(left, &params) && is_owned(&left.call, &owners);
             let mut wanted: Vec<&Call> = calls.iter().filter(is_wanted).map(|left| &left.call).collect();
             wanted.sort_by_key(|call| (call.latest(), &call.id));
             if params.order == CallOrder::Newest {

@@ -8,22 +8,11 @@
 use super::{Entry, Joiner};
 use compact_str::CompactString;
 use std::collections::BTreeSet;
-use wire::call::{Call, State};
+use wire::call::{State, StoredCall};
 use wire::time::Time;
 
 /// Most calls that wait after they were dropped from memory, and most ids that wait.
 const WAITING_MAX: usize = 20_000;
-
-/// An ended call, or one that was dropped from memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftCall {
-    /// The call as it was last.
-    pub call: Call,
-    /// Time of its first event.
-    pub first: Time,
-    /// Its other names and ids, each with its product and cluster.
-    pub aliases: Vec<CompactString>,
-}
 
 /// An id under which no ended call is known any more: the call runs again, or has another id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +29,18 @@ pub struct CallChanges {
     /// Ids to be forgotten.
     pub former: Vec<FormerId>,
     /// A call may be there twice: dropped, and as a later event opened it again.
-    pub left: Vec<LeftCall>,
+    pub left: Vec<StoredCall>,
+}
+
+/// Changes that were taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// The changes.
+    pub changes: CallChanges,
+    /// Whether none are left.
+    pub is_all: bool,
+    /// Number of changes that were lost until now because too many waited.
+    pub lost: u64,
 }
 
 /// What waits to be taken.
@@ -86,10 +86,13 @@ impl Joiner {
         self.waiting = Some(Waiting { slots, ..Waiting::default() });
     }
 
-    /// Takes the changes since they were last taken; none unless they are collected.
-    pub fn take_changes(&mut self) -> CallChanges {
-        let Some(waiting) = &mut self.waiting else { return CallChanges::default() };
-        let slots = std::mem::take(&mut waiting.slots);
+    /// Takes changes since they were last taken, of `limit` calls in memory at most; none unless they are collected.
+    pub fn take_changes(&mut self, limit: usize) -> Taken {
+        let Some(waiting) = &mut self.waiting else { return Taken { is_all: true, ..Taken::default() } };
+        let later = waiting.slots.iter().nth(limit).copied();
+        let later = later.map(|first| waiting.slots.split_off(&first)).unwrap_or_default();
+        let slots = std::mem::replace(&mut waiting.slots, later);
+        let (is_all, lost) = (waiting.slots.is_empty(), waiting.lost);
         let mut changes = std::mem::take(&mut waiting.changes);
         for slot in slots.into_iter().filter(|slot| self.entries.contains_key(slot)) {
             let left = self.left(slot);
@@ -100,13 +103,7 @@ impl Joiner {
                 }
             }
         }
-        changes
-    }
-
-    /// Number of changes that were lost because too many waited.
-    #[must_use]
-    pub fn changes_lost(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.lost)
+        Taken { changes, is_all, lost }
     }
 
     /// Whether a call has ended by its own events, if changes are collected.
@@ -152,11 +149,11 @@ impl Joiner {
         }
     }
 
-    fn left(&self, slot: u64) -> LeftCall {
+    fn left(&self, slot: u64) -> StoredCall {
         let (entry, call) = (&self.entries[&slot], self.shown(slot));
         let known = entry.names.iter().chain(&entry.absorbed);
         let aliases: BTreeSet<&CompactString> = known.filter(|name| **name != call.id).collect();
-        LeftCall { first: entry.progress.first, aliases: aliases.into_iter().cloned().collect(), call }
+        StoredCall { first: entry.progress.first, aliases: aliases.into_iter().cloned().collect(), call }
     }
 }
 
@@ -203,13 +200,13 @@ mod tests {
         let mut joiner = joiner(9);
         event(&mut joiner, Kind::JobStart, &["1", "one"], 1);
         event(&mut joiner, Kind::JobStart, &["2"], 1);
-        assert!(joiner.take_changes().is_empty());
+        assert!(joiner.take_changes(99).changes.is_empty());
         event(&mut joiner, Kind::JobEnd, &["1"], 5);
-        let changes = joiner.take_changes();
+        let changes = joiner.take_changes(99).changes;
         assert_eq!(shown(&changes), (vec![], vec!["test:1"]));
         assert_eq!(changes.left[0].aliases, ["test:one"]);
         assert_eq!(changes.left[0].first, Time::from_micros(1_000_000));
-        assert!(joiner.take_changes().is_empty());
+        assert!(joiner.take_changes(99).changes.is_empty());
     }
 
     #[test]
@@ -217,17 +214,17 @@ mod tests {
         let mut joiner = joiner(9);
         event(&mut joiner, Kind::JobStart, &["1"], 1);
         event(&mut joiner, Kind::JobEnd, &["1"], 5);
-        assert_eq!(shown(&joiner.take_changes()), (vec![], vec!["test:1"]));
+        assert_eq!(shown(&joiner.take_changes(99).changes), (vec![], vec!["test:1"]));
         event(&mut joiner, Kind::JobRequeue, &["1"], 6);
-        assert_eq!(shown(&joiner.take_changes()), (vec!["test:1"], vec![]));
+        assert_eq!(shown(&joiner.take_changes(99).changes), (vec!["test:1"], vec![]));
         event(&mut joiner, Kind::JobEnd, &["1"], 9);
-        joiner.take_changes();
+        joiner.take_changes(99);
         event(&mut joiner, Kind::JobStart, &["7"], 7);
         event(&mut joiner, Kind::JobEnd, &["7"], 9);
-        joiner.take_changes();
+        joiner.take_changes(99);
         // Its real name becomes known, and both are one.
         event(&mut joiner, Kind::JobStart, &["8", "7"], 7);
-        let changes = joiner.take_changes();
+        let changes = joiner.take_changes(99).changes;
         assert_eq!(shown(&changes), (vec!["test:7"], vec!["test:8"]));
         assert_eq!(changes.left[0].aliases, ["test:7"]);
     }
@@ -241,7 +238,20 @@ mod tests {
         event(&mut joiner, Kind::JobStart, &["2"], 6);
         event(&mut joiner, Kind::JobEnd, &["2"], 7);
         joiner.collect_changes();
-        assert_eq!(shown(&joiner.take_changes()), (vec!["test:1"], vec!["test:2"]));
+        assert_eq!(shown(&joiner.take_changes(99).changes), (vec!["test:1"], vec!["test:2"]));
+    }
+
+    #[test]
+    fn changes_are_taken_in_parts() {
+        let mut joiner = joiner(9);
+        for (job, secs) in [("1", 1), ("2", 3), ("3", 5)] {
+            event(&mut joiner, Kind::JobStart, &[job], secs);
+            event(&mut joiner, Kind::JobEnd, &[job], secs + 1);
+        }
+        let first = joiner.take_changes(2);
+        assert_eq!((shown(&first.changes).1, first.is_all), (vec!["test:1", "test:2"], false));
+        let rest = joiner.take_changes(2);
+        assert_eq!((shown(&rest.changes).1, rest.is_all), (vec!["test:3"], true));
     }
 
     #[test]
@@ -252,14 +262,14 @@ mod tests {
         event(&mut joiner, Kind::JobStart, &["2"], 3);
         event(&mut joiner, Kind::JobStart, &["3"], 4);
         event(&mut joiner, Kind::JobStart, &["4"], 5);
-        let changes = joiner.take_changes();
+        let changes = joiner.take_changes(99).changes;
         assert_eq!(shown(&changes), (vec![], vec!["test:1", "test:2"]));
         assert_eq!(changes.left[1].call.state, State::Running, "nothing else says what became of it");
         // One that was taken and has not changed is not handed over again.
         event(&mut joiner, Kind::JobEnd, &["3"], 6);
-        joiner.take_changes();
+        joiner.take_changes(99);
         event(&mut joiner, Kind::JobStart, &["5"], 7);
-        assert!(joiner.take_changes().is_empty());
+        assert!(joiner.take_changes(99).changes.is_empty());
     }
 
     #[test]
@@ -268,6 +278,6 @@ mod tests {
         event(&mut joiner, Kind::JobSubmit, &["9"], 1);
         part(&mut joiner, Kind::JobStart, &["9_1"], 2, Some("9"));
         part(&mut joiner, Kind::JobEnd, &["9_1"], 3, Some("9"));
-        assert_eq!(shown(&joiner.take_changes()).1, ["test:9", "test:9_1"]);
+        assert_eq!(shown(&joiner.take_changes(99).changes).1, ["test:9", "test:9_1"]);
     }
 }

@@ -37,6 +37,9 @@ pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 /// Default disk space of ended calls, in MiB: about a million of them.
 pub const CALL_BUDGET_MIB_DEFAULT: u64 = 512;
 
+/// Default disk space of the ended calls of the domain, in MiB.
+pub const DOMAIN_CALL_BUDGET_MIB_DEFAULT: u64 = 512;
+
 /// Default for `call_days`: five years.
 pub const CALL_DAYS_DEFAULT: f64 = 1826.0;
 
@@ -71,6 +74,9 @@ pub struct RawConfig {
     pub process_days: Option<f64>,
     /// Disk space for ended calls, in MiB; 0 for none.
     pub call_budget_mib: Option<u64>,
+    /// Disk space for ended calls of the domain, in MiB, while this sensor represents the domain or is a standby; 0
+    /// for none.
+    pub domain_call_budget_mib: Option<u64>,
     /// Age of the oldest ended calls, in days.
     pub call_days: Option<f64>,
 }
@@ -86,6 +92,8 @@ pub struct Config {
     pub processes: Option<DailyLimit>,
     /// Limits of the ended calls; `None` disables storing them.
     pub calls: Option<CallLimit>,
+    /// Limits of the ended calls of the domain; `None` disables storing them.
+    pub domain_calls: Option<CallLimit>,
 }
 
 impl Config {
@@ -104,6 +112,8 @@ impl Config {
         let of_processes =
             mib_or_none("process_budget_mib", raw.process_budget_mib, PROCESS_BUDGET_MIB_DEFAULT);
         let of_calls = mib_or_none("call_budget_mib", raw.call_budget_mib, CALL_BUDGET_MIB_DEFAULT);
+        let of_domain_calls =
+            mib_or_none("domain_call_budget_mib", raw.domain_call_budget_mib, DOMAIN_CALL_BUDGET_MIB_DEFAULT);
         let ages = [
             days("raw_days", raw.raw_days, RAW_DAYS_DEFAULT, &mut wrong),
             days("minute_days", raw.minute_days, MINUTE_DAYS_DEFAULT, &mut wrong),
@@ -133,6 +143,8 @@ impl Config {
             processes: (is_on && of_processes > 0)
                 .then_some(DailyLimit { bytes: of_processes << 20, days: process_days }),
             calls: (is_on && of_calls > 0).then_some(CallLimit { bytes: of_calls << 20, age: call_age }),
+            domain_calls: (is_on && of_domain_calls > 0)
+                .then_some(CallLimit { bytes: of_domain_calls << 20, age: call_age }),
         })
     }
 }
@@ -184,11 +196,14 @@ mod tests {
 
     #[test]
     fn the_tiers_share_the_space() {
-        let Config { limits, copies, processes, calls } =
+        let Config { limits, copies, processes, calls, domain_calls } =
             Config::new(&RawConfig::default()).expect("the defaults are valid");
         assert_eq!(calls, Some(CallLimit { bytes: 512 << 20, age: Duration::from_secs(1826 * 86_400) }));
+        assert_eq!(domain_calls, calls);
         let no_calls = RawConfig { call_budget_mib: Some(0), ..RawConfig::default() };
-        assert!(Config::new(&no_calls).is_ok_and(|config| config.calls.is_none()));
+        assert!(
+            Config::new(&no_calls).is_ok_and(|config| config.calls.is_none() && config.domain_calls == calls)
+        );
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
@@ -197,7 +212,7 @@ mod tests {
         let off = RawConfig { on: Some(false), ..RawConfig::default() };
         assert_eq!(
             Config::new(&off),
-            Ok(Config { limits: None, copies: None, processes: None, calls: None })
+            Ok(Config { limits: None, copies: None, processes: None, calls: None, domain_calls: None })
         );
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));

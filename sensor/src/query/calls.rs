@@ -1,15 +1,16 @@
-//! `sensor.calls` and its common part with `domain.calls`: jobs, transfers and requests, joined from their
-//! events.
+//! `sensor.calls` and `domain.calls`: jobs, transfers and requests, joined from their events.
 //!
 //! Rules: a call that has ended is read from the call history, any other from memory, so none is listed twice. If the
-//! history fails, what is in memory is listed all the same. Stored calls of another user are absent, unless the viewer
-//! is trusted; those in memory are listed to all.
+//! history fails, or has not stored the latest changes, what is in memory is listed from there. Stored calls of another
+//! user are absent, unless the viewer is trusted; those in memory are listed to all.
 //! Not here: how events become calls (`log_filters::join`), pagination (`call_page`), stored calls (`call_store`).
 
 use super::call_page::{Cursor, page, word_of};
+use super::domain::{absent, silent_hosts};
 use crate::call_history::CallHistory;
 use crate::call_ids;
 use crate::process::details::Users;
+use crate::representative::service::Handle;
 use crate::sample::ticker::locked;
 use call_store::answer::{Error, Owners, Page};
 use compact_str::CompactString;
@@ -26,17 +27,26 @@ use wire::name_match;
 use wire::query::Viewer;
 use wire::time::Time;
 
-/// Calls of a sensor's own logs.
+/// Calls that are in memory.
 #[derive(Clone)]
-pub struct OwnCalls {
-    pub joiner: Arc<Mutex<Joiner>>,
+pub enum Memory {
+    /// Those of a sensor's own logs.
+    Own(Arc<Mutex<Joiner>>),
+    /// Those of its domain, while it represents it.
+    Domain(Handle),
+}
+
+/// Calls in memory and those that were stored.
+#[derive(Clone)]
+pub struct KnownCalls {
+    pub memory: Memory,
     /// `None` if the configuration turns it off.
     pub history: Option<CallHistory>,
 }
 
 /// `sensor.calls`.
 #[must_use]
-pub fn method(own: &OwnCalls) -> Method {
+pub fn method(own: &KnownCalls) -> Method {
     let own = own.clone();
     typed::method(move |caller, SensorCallsParams(params)| {
         let (own, viewer) = (own.clone(), caller.viewer);
@@ -44,30 +54,54 @@ pub fn method(own: &OwnCalls) -> Method {
     })
 }
 
-/// `domain.calls` of a sensor that is the only one of its domain.
-pub(super) fn method_of_domain(own: &OwnCalls) -> Method {
-    let own = own.clone();
+/// `domain.calls`.
+pub(super) fn method_of_domain(known: &KnownCalls) -> Method {
+    let known = known.clone();
     typed::method(move |caller, DomainCallsParams(params)| {
-        let (own, viewer) = (own.clone(), caller.viewer);
-        async move { own.answer(&params, viewer).await }
+        let (known, viewer) = (known.clone(), caller.viewer);
+        async move {
+            let calls = known.answer(&params, viewer).await?;
+            let unheard = match &known.memory {
+                Memory::Own(_) => Vec::new(),
+                Memory::Domain(service) => silent_hosts(service).await,
+            };
+            Ok(Calls { unheard, ..calls })
+        }
     })
 }
 
-impl OwnCalls {
+impl Memory {
+    /// Runs a short query.
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Joiner) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        match self {
+            Memory::Own(joiner) => Ok(query(&locked(joiner))),
+            Memory::Domain(service) => {
+                service.ask(move |domain, _| query(domain.calls())).await.map_err(absent)
+            }
+        }
+    }
+}
+
+impl KnownCalls {
     async fn answer(&self, params: &CallsParams, viewer: Viewer) -> Result<Calls, Fault> {
-        let Some(history) = &self.history else { return to_page(self.in_memory(params), params) };
+        let Some(history) = &self.history else { return to_page(self.in_memory(params).await?, params) };
         let place = cursor(params)?.map(|cursor| cursor.place());
         let owners = owners(viewer).await;
-        let is_stored = history.store_changes().await.is_ok();
-        let mut calls = self.in_memory(params);
+        let is_stored = matches!(history.store_changes().await, Ok(true));
+        let mut calls = self.in_memory(params).await?;
         // One more, which shows that there is a next page.
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX).saturating_add(1);
         let stored = match history.store().page(params, &owners, place.as_ref(), limit).await {
-            Ok(stored) if is_stored => {
-                leave_not_stored(&mut calls, &stored, &owners);
+            Ok(stored) => {
+                let stored = self.without_those_in_memory(stored, is_stored).await?;
+                if is_stored {
+                    leave_not_stored(&mut calls, &stored, &owners);
+                }
                 stored
             }
-            Ok(stored) => self.without_those_in_memory(stored),
             Err(error @ Error::TooMuch) => return Err(Fault::invalid_params(error.to_string())),
             Err(error) => {
                 tracing::warn!(%error, "stored calls cannot be read");
@@ -82,20 +116,34 @@ impl OwnCalls {
         Ok(Calls { total, total_is_more: is_more, stored_since, stored_own_only, ..page })
     }
 
-    /// Returns the matching calls in memory. The lock is held while they are selected, not while they are sorted
-    /// and encoded.
-    fn in_memory(&self, params: &CallsParams) -> Vec<Call> {
-        found(&locked(&self.joiner), params)
+    /// Returns the matching calls in memory. It is locked while they are selected, not while they are sorted and
+    /// encoded.
+    async fn in_memory(&self, params: &CallsParams) -> Result<Vec<Call>, Fault> {
+        let wanted = params.clone();
+        self.memory.read(move |joiner| found(joiner, &wanted)).await
     }
 
-    /// For a history that lacks the latest changes: calls in memory are not read from it.
-    fn without_those_in_memory(&self, mut stored: Page) -> Page {
-        let joiner = locked(&self.joiner);
-        let before = stored.calls.len();
-        stored.calls.retain(|call| joiner.present_id(&call.id).is_none());
-        stored.total = stored.total.saturating_sub((before - stored.calls.len()) as u64);
-        stored
+    /// Leaves out calls that are not read from the history: all those in memory if it lacks the latest changes, else
+    /// those that run again, as another sensor may have stored their end.
+    async fn without_those_in_memory(&self, mut stored: Page, is_stored: bool) -> Result<Page, Fault> {
+        let filtered = self.memory.read(move |joiner| {
+            let before = stored.calls.len();
+            stored.calls.retain(|call| match is_stored {
+                true => !runs_again(call, joiner),
+                false => joiner.present_id(&call.id).is_none(),
+            });
+            stored.total = stored.total.saturating_sub((before - stored.calls.len()) as u64);
+            stored
+        });
+        filtered.await
     }
+}
+
+/// Whether a stored call is in memory and has not ended.
+fn runs_again(stored: &Call, joiner: &Joiner) -> bool {
+    let present = joiner.present_id(&stored.id).filter(|id| **id == stored.id).and_then(|id| joiner.get(id));
+    // One that began later only has the same id.
+    present.is_some_and(|call| call.state != State::Ended && call.earliest() <= stored.latest())
 }
 
 /// Whose stored calls this viewer gets.
@@ -122,7 +170,7 @@ fn leave_not_stored(calls: &mut Vec<Call>, stored: &Page, owners: &Owners) {
 }
 
 /// Returns the calls that match.
-pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
+fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
     let wanted = CallFilter::new(params, joiner);
     let id = params.call.as_deref();
     match id.and_then(|id| joiner.get(id)) {
@@ -137,7 +185,7 @@ pub(super) fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
 }
 
 /// Returns one page of the calls, in the requested order.
-pub(super) fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
+fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
     let cursor = cursor(params)?;
     let total = calls.len() as u64;
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
@@ -185,5 +233,53 @@ impl<'a> CallFilter<'a> {
             && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))
             && since.is_none_or(|since| call.latest() >= Some(since.0))
             && until.is_none_or(|until| call.latest() <= Some(until.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use log_filters::found::Found;
+    use wire::call::{Authority, Keys, Naming};
+    use wire::event::{Content, Id, Kind};
+    use wire::id::{Generation, SensorKey};
+
+    fn time(secs: i64) -> Time {
+        Time::from_micros(secs * 1_000_000)
+    }
+
+    fn join(joiner: &mut Joiner, kind: Kind, job: &str, secs: i64) {
+        let keys = Keys {
+            scope: "test".into(),
+            names: vec![job.into()],
+            parent: None,
+            naming: Naming::Unique,
+            authority: Authority::Scheduler,
+        };
+        let found = Found { offset: 0, number: 0, content: Content::new(kind, time(secs)), keys: Some(keys) };
+        let offset = secs.unsigned_abs();
+        joiner.join(&found, Id { sensor: SensorKey(1), generation: Generation(1), offset, number: 0 });
+    }
+
+    #[test]
+    fn the_stored_end_of_a_call_that_runs_again_is_left_out_and_an_earlier_call_of_its_id_is_not() {
+        let mut joiner = Joiner::new(9);
+        join(&mut joiner, Kind::JobStart, "1", 100);
+        join(&mut joiner, Kind::JobStart, "2", 100);
+        join(&mut joiner, Kind::JobEnd, "2", 120);
+        let stored = |id: &str, ended| {
+            let call = joiner.get("test:1").expect("it was joined");
+            Call {
+                id: id.into(),
+                state: State::Ended,
+                started: Some(time(ended - 1)),
+                ended: Some(time(ended)),
+                ..call
+            }
+        };
+        assert!(runs_again(&stored("test:1", 150), &joiner));
+        assert!(!runs_again(&stored("test:1", 50), &joiner), "an earlier call");
+        assert!(!runs_again(&stored("test:2", 120), &joiner), "it has ended");
+        assert!(!runs_again(&stored("test:3", 150), &joiner), "it is not in memory");
     }
 }

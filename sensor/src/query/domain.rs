@@ -4,20 +4,20 @@
 //! itself.
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
-use super::calls::{self, OwnCalls};
+use super::calls::{self, KnownCalls};
 use crate::representative::hosts::{Liveness, Role, Unreported};
 use crate::representative::overview::Aggregate;
 use crate::representative::service::{Handle, NotServing};
 use crate::representative::summary;
 use crate::representative::view::{HostRow, Summary};
 use crate::sample::ticker::locked;
+use log_filters::join::Joiner;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
 use wire::api::UnixTime;
-use wire::api::calls::{Calls, DomainCallsParams};
 use wire::api::domain::{
     self as api, CallCounts, Host, HostCalls, HostRole, HostState, HostValue, Hosts, HostsParams,
     MetricSummary, SummaryParams, Top, UserCalls,
@@ -42,12 +42,14 @@ pub struct Domain {
     /// Set for a sensor that is the only one of its domain: it does not report its own events, and reads them
     /// here.
     pub own: Option<OwnLogs>,
+    /// Calls of the domain.
+    pub calls: KnownCalls,
 }
 
 /// Events and calls of a sensor's own logs.
 #[derive(Clone)]
 pub struct OwnLogs {
-    pub calls: OwnCalls,
+    pub calls: Arc<Mutex<Joiner>>,
     /// Number that its next event gets.
     pub next: watch::Receiver<u64>,
 }
@@ -58,7 +60,7 @@ impl OwnLogs {
     }
 
     fn summary(&self) -> summary::CallCounts {
-        summary::calls(locked(&self.calls.joiner).calls())
+        summary::calls(locked(&self.calls).calls())
     }
 }
 
@@ -81,24 +83,7 @@ impl Domain {
     /// Creates the methods.
     #[must_use]
     pub fn methods(self) -> Vec<Method> {
-        let (of_hosts, of_summary, of_calls) = (self.clone(), self.clone(), self.service.clone());
-        let calls = match &self.own {
-            Some(own) => calls::method_of_domain(&own.calls),
-            None => typed::method(move |_, DomainCallsParams(params)| {
-                let service = of_calls.clone();
-                async move {
-                    let wanted = params.clone();
-                    let asked = service.ask(move |domain, _| {
-                        let oldest = domain.calls().calls().filter_map(|call| call.latest()).min();
-                        (calls::found(domain.calls(), &wanted), oldest)
-                    });
-                    let (found, oldest) = asked.await.map_err(absent)?;
-                    let page = calls::to_page(found, &params)?;
-                    let unheard = silent_hosts(&service).await;
-                    Ok(Calls { remembered_since: oldest.map(UnixTime), unheard, ..page })
-                }
-            }),
-        };
+        let (of_hosts, of_summary) = (self.clone(), self.clone());
         vec![
             typed::method(move |_, HostsParams {}| {
                 let own = of_hosts.clone();
@@ -108,7 +93,7 @@ impl Domain {
                 let own = of_summary.clone();
                 async move { own.summary().await }
             }),
-            calls,
+            calls::method_of_domain(&self.calls),
         ]
     }
 

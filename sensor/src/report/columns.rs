@@ -111,7 +111,8 @@ mod tests {
             | FromMember::State(_)
             | FromMember::Leave
             | FromMember::Minutes(_)
-            | FromMember::Fetch(_) => sent.push("other".to_owned()),
+            | FromMember::Fetch(_)
+            | FromMember::FetchCalls(_) => sent.push("other".to_owned()),
         });
         sent
     }

@@ -4,6 +4,7 @@
 //! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
 
 use super::sender::{OUTPUT_LEN_BYTES, Sender};
+use crate::call_history::CallHistory;
 use crate::history::copies::{Copied, Copies};
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
@@ -26,13 +27,15 @@ pub struct CopyInputs {
     pub own: Option<Handle>,
     /// Copies of those of all hosts; `None` if there are none.
     pub copies: Option<Copies>,
+    /// The domain's calls; `None` if they are not stored.
+    pub calls: Option<CallHistory>,
     /// Returns whether this host is to succeed the representative.
     pub is_standby: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Default for CopyInputs {
     fn default() -> CopyInputs {
-        CopyInputs { own: None, copies: None, is_standby: Box::new(|| false) }
+        CopyInputs { own: None, copies: None, calls: None, is_standby: Box::new(|| false) }
     }
 }
 
@@ -70,7 +73,7 @@ impl Sender {
 
     /// Requests minutes of all hosts from the representative; returns false if it has none to give.
     pub fn request_minutes(&mut self, fetch: Fetch) -> bool {
-        let can = self.is_open() && self.has_minutes;
+        let can = self.is_open() && self.offer.has_minutes;
         if can {
             self.put(&FromMember::Fetch(fetch));
         }

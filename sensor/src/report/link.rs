@@ -6,6 +6,7 @@
 //! requests.
 //! Not here: what is sent and in which order ([`super::sender`]), the network (the composing program).
 
+use super::call_copying::CallCopying;
 use super::copying::{CopyInputs, Copying};
 use super::outbox::Outbox;
 use super::sender::{Counts, Error, Identity, JournalRange, Sender};
@@ -266,6 +267,7 @@ impl Link {
         tokio::pin!(answer_due);
         let mut reading: Option<Reading> = None;
         let mut copying = Copying::new(Arc::clone(&self.own.copying));
+        let mut calls = CallCopying::new(Arc::clone(&self.own.copying));
         let mut inbound = Vec::with_capacity(INBOUND_LEN_BYTES);
         let mut is_unflushed = false;
         loop {
@@ -286,6 +288,7 @@ impl Link {
                 }
                 got = read.read_buf(&mut inbound) => {
                     self.handle_read(got, &inbound, &mut copying)?;
+                    self.sender.take_calls().into_iter().for_each(|answer| calls.store(answer));
                     inbound.clear();
                 }
                 put = put(write, self.sender.output(), is_unflushed) => {
@@ -297,6 +300,7 @@ impl Link {
                     self.handle_events(done, *durable.borrow())?;
                 }
                 minutes = copying.read_done() => self.sender.handle_minutes(minutes),
+                fetch = calls.next() => fetch.into_iter().for_each(|fetch| self.sender.request_calls(fetch)),
                 // The loop checks what can be read.
                 Ok(()) = durable.changed(), if reading.is_none() => {}
                 Ok(()) = self.own.tables.changed() => self.sweep(),
@@ -305,6 +309,7 @@ impl Link {
                     let state = (self.own.state)();
                     self.sender.handle_state(state);
                     self.request_minutes(&mut copying, now);
+                    calls.prepare(&self.sender, now);
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! [`link`] runs the sender on a stream.
 //! Not here: the network (the overlay), the other side ([`crate::representative`]).
 
+mod call_copying;
 pub mod columns;
 pub mod copying;
 pub mod link;

@@ -16,11 +16,12 @@ use compact_str::CompactString;
 use std::collections::VecDeque;
 use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
+use wire::report::calls::Calls;
 use wire::report::marks::MarkList;
 use wire::report::minutes::{Fetch, Minutes};
 use wire::report::{
     self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
-    Mark, Marks, Resume, VERSION,
+    Mark, Marks, Offer, Resume, VERSION,
 };
 use wire::time::Time;
 
@@ -139,11 +140,12 @@ pub struct Sender {
     watermarks: Vec<Marks>,
     term: u64,
     refused_hosts: Vec<HostName>,
-    /// Whether the representative answers fetches of standbys.
-    pub(super) has_minutes: bool,
+    /// What the representative has for standbys.
+    pub(super) offer: Offer,
     /// Request of the representative for stored minutes, and its answers to a standby's.
     pub(super) fetch: Option<Fetch>,
     pub(super) minutes: Vec<Minutes>,
+    pub(super) calls: Vec<Calls>,
     counts: Counts,
 }
 
@@ -181,9 +183,10 @@ impl Sender {
             watermarks: Vec::new(),
             term: 0,
             refused_hosts: Vec::new(),
-            has_minutes: false,
+            offer: Offer::default(),
             fetch: None,
             minutes: Vec::new(),
+            calls: Vec::new(),
             counts: Counts::default(),
         }
     }
@@ -221,8 +224,9 @@ impl Sender {
         (self.stride, self.calm) = (1, 0);
         self.under_way.clear();
         self.under_way_len = 0;
-        (self.has_minutes, self.fetch) = (false, None);
+        (self.offer, self.fetch) = (Offer::default(), None);
         self.minutes.clear();
+        self.calls.clear();
     }
 
     /// Handles bytes that the representative sent.
@@ -264,12 +268,17 @@ impl Sender {
                 self.minutes.push(minutes);
                 Ok(())
             }
+            (FromRepresentative::Calls(calls), Phase::Open(_)) => {
+                self.calls.push(calls);
+                Ok(())
+            }
             (
                 FromRepresentative::Durable(_)
                 | FromRepresentative::Allow(_)
                 | FromRepresentative::Marks(_)
                 | FromRepresentative::Fetch(_)
-                | FromRepresentative::Minutes(_),
+                | FromRepresentative::Minutes(_)
+                | FromRepresentative::Calls(_),
                 _,
             ) => Err(Error::Unexpected { found: "something else", expected: "a resume" }),
         }
@@ -282,7 +291,7 @@ impl Sender {
         self.term = resume.term;
         self.next = resume.next;
         self.refused_hosts = resume.refused_hosts;
-        self.has_minutes = resume.has_minutes.0 == Some(true);
+        self.offer = resume.offer.0.unwrap_or_default();
         self.phase = Phase::Open(resume.allowance);
         Ok(())
     }

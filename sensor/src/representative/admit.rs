@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashSet};
 use wire::at_end::AtEnd;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
-use wire::report::{FromRepresentative, Hello, Resume};
+use wire::report::{FromRepresentative, Hello, Offer, Resume};
 
 /// Most sensors of one daemon that the store remembers: each new state directory makes one.
 pub const SENSORS_OF_PEER_MAX: usize = 8;
@@ -104,11 +104,12 @@ impl Domain {
         connection.receiver.open(next);
         connection.turn = if hello.has_minutes.0 == Some(true) { Turn::Due(now.moment) } else { Turn::Never };
         connection.member = Some(Speaker { sensor: hello.sensor, host: hello.host, granted, known });
-        let has_minutes = AtEnd(Some(self.has_copies()));
+        let has_calls = AtEnd(Some(self.has_call_history));
+        let offer = AtEnd(Some(Offer { has_minutes: self.has_copies(), has_calls }));
         let (store, term, allowance) = (self.store.ledger().key, self.config.term, self.config.allowance);
         self.queue_frame(
             link,
-            FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts, has_minutes }),
+            FromRepresentative::Resume(Resume { store, term, next, allowance, refused_hosts, offer }),
         );
         Ok(())
     }

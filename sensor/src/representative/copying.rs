@@ -142,9 +142,7 @@ impl Domain {
 
     /// Handles a fetch of a standby; others are not answered.
     pub(super) fn handle_fetch(&mut self, link: Link, fetch: Fetch) {
-        let host = self.links.get(&link).and_then(|connection| connection.member.as_ref());
-        let host = host.and_then(|member| self.hosts.get(&member.host));
-        if self.copying.positions.is_some() && host.is_some_and(|host| host.role == Role::Standby) {
+        if self.copying.positions.is_some() && self.role_of(link) == Some(Role::Standby) {
             self.closing.push_back(Output::Fetch(link, fetch));
         }
     }

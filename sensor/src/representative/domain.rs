@@ -33,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use wire::event::Id;
 use wire::id::{HostName, SensorKey};
+use wire::report::calls::FetchCalls;
 use wire::report::minutes::Fetch;
 use wire::report::{Allowance, Durable, FromRepresentative, Mark, StoreKey, encode};
 use wire::time::{Moment, Time};
@@ -112,6 +113,8 @@ pub enum Output {
     Copy(Copied),
     /// Read these minutes from the copies, then call [`Domain::send_minutes`].
     Fetch(Link, Fetch),
+    /// Read these calls from the domain's history, then call [`Domain::send_calls`].
+    FetchCalls(Link, FetchCalls),
 }
 
 /// Counters since the start.
@@ -146,6 +149,8 @@ pub struct Domain {
     pub(super) began: Option<Moment>,
     pub(super) hosts: Hosts,
     pub(super) copying: Copying,
+    /// Whether the domain's calls are stored.
+    pub(super) has_call_history: bool,
     pub(super) links: BTreeMap<Link, Connection>,
     names: Names,
     pub(super) next_link: u64,
@@ -182,6 +187,7 @@ impl Domain {
             began: None,
             hosts: Hosts::default(),
             copying: Copying::default(),
+            has_call_history: false,
             links: BTreeMap::new(),
             names: Names::default(),
             next_link: 0,
@@ -254,6 +260,7 @@ impl Domain {
                 }
             }
             Message::Fetch(fetch) => self.handle_fetch(link, fetch),
+            Message::FetchCalls(fetch) => self.handle_fetch_calls(link, fetch),
             Message::Hello(_) => {}
         }
     }

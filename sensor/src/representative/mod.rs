@@ -5,12 +5,14 @@
 //! [`hosts`] with their [`recent`] samples, the [`store`] of events and the joined calls. [`view`],
 //! [`overview`] and [`summary`] compute query results from it. [`cursor`] lets readers of events continue
 //! after a change of the representative; for this, standbys receive watermarks of what is stored
-//! ([`watermarks`]). `copying` fetches the minutes that members have stored, for the past of the whole domain.
+//! ([`watermarks`]). `copying` fetches the minutes that members have stored, for the past of the whole domain, and `calls` passes on which
+//! calls have changed, for their history.
 //! [`service`] runs the core while its sensor represents the domain.
 //! Not here: how members' streams arrive and how a representative is elected (both in the overlay).
 
 pub mod admit;
 mod batches;
+mod calls;
 pub mod claims;
 mod connection;
 mod copying;

@@ -12,6 +12,7 @@
 use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
+use wire::report::calls::{FetchCalls, POSITIONS_MAX};
 use wire::report::minutes::{Fetch, HELD_MAX, Minutes};
 use wire::report::{
     self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
@@ -107,6 +108,8 @@ pub enum Message {
     Minutes(Minutes),
     /// Request of a standby for the minutes of all hosts.
     Fetch(Fetch),
+    /// Request of a standby for the domain's stored calls.
+    FetchCalls(FetchCalls),
 }
 
 /// Metrics of all members, each stored once.
@@ -200,6 +203,10 @@ impl Receiver {
                 FromMember::Fetch(fetch) => {
                     limit("hosts of a fetch", fetch.held.len(), HELD_MAX)?;
                     Message::Fetch(fetch)
+                }
+                FromMember::FetchCalls(fetch) => {
+                    limit("stores of a fetch", fetch.held.len(), POSITIONS_MAX)?;
+                    Message::FetchCalls(fetch)
                 }
             };
             return Ok(Some(message));

@@ -14,7 +14,8 @@ use super::domain::{self, Counts, Domain, Now};
 use super::hosts::{ElectionEntry, Role};
 use super::session::Session;
 use super::watermarks::Watermarks;
-use super::worker::{self, Inbox, Query};
+use super::worker::{self, Inbox, Query, Stored};
+use crate::call_history::{CallHistory, Take};
 use crate::history::copies::Copies;
 use crate::segments::disk::Directory;
 use std::collections::BTreeMap;
@@ -95,6 +96,22 @@ struct Open {
     sessions: mpsc::Sender<Session>,
     queries: mpsc::Sender<Query>,
     feed: Feed,
+}
+
+impl Open {
+    /// Runs a short query on the core.
+    async fn ask<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&mut Domain, Now) -> T + Send + 'static,
+    ) -> Result<T, NotServing> {
+        let (reply, replied) = oneshot::channel();
+        let asked: Query = Box::new(move |domain, now| {
+            // The caller may have gone.
+            let _ = reply.send(query(domain, now));
+        });
+        self.queries.send(asked).await.map_err(|_| NotServing::Elsewhere)?;
+        replied.await.map_err(|_| NotServing::Elsewhere)
+    }
 }
 
 impl Shared {
@@ -219,14 +236,17 @@ impl Handle {
         &self,
         query: impl FnOnce(&Domain, Now) -> T + Send + 'static,
     ) -> Result<T, NotServing> {
-        let open = self.open().await?;
-        let (reply, replied) = oneshot::channel();
-        let asked: Query = Box::new(move |domain, now| {
-            // The caller may have gone.
-            let _ = reply.send(query(domain, now));
-        });
-        open.queries.send(asked).await.map_err(|_| NotServing::Elsewhere)?;
-        replied.await.map_err(|_| NotServing::Elsewhere)
+        self.open().await?.ask(move |domain, now| query(domain, now)).await
+    }
+
+    /// Returns how the changes of the domain's calls are taken; there are none while another sensor represents it.
+    #[must_use]
+    pub fn call_changes(&self) -> Take {
+        let shared = Arc::clone(&self.0);
+        Box::new(move |limit| {
+            let open = shared.open.borrow().clone();
+            Box::pin(async move { open?.ask(move |domain, _| domain.take_call_changes(limit)).await.ok() })
+        })
     }
 
     /// Returns the domain's events.
@@ -260,7 +280,7 @@ pub struct Service {
     shared: Arc<Shared>,
     config: domain::Config,
     folder: PathBuf,
-    copies: Option<Copies>,
+    stored: Stored,
 }
 
 impl Service {
@@ -276,13 +296,19 @@ impl Service {
             figures: Mutex::default(),
             watermarks: Mutex::default(),
         });
-        (Service { shared: Arc::clone(&shared), config, folder, copies: None }, Handle(shared))
+        (Service { shared: Arc::clone(&shared), config, folder, stored: Stored::default() }, Handle(shared))
     }
 
     /// Copies the members' minutes while it serves.
     #[must_use]
     pub fn with_copies(self, copies: Option<Copies>) -> Service {
-        Service { copies, ..self }
+        Service { stored: Stored { copies, ..self.stored }, ..self }
+    }
+
+    /// Stores the domain's calls while it serves.
+    #[must_use]
+    pub fn with_calls(self, calls: Option<CallHistory>) -> Service {
+        Service { stored: Stored { calls, ..self.stored }, ..self }
     }
 
     /// Opens and closes the store as duty changes, until `shutdown`.
@@ -368,9 +394,9 @@ impl Service {
         let _ends = ending.clone().drop_guard();
         let runtime = tokio::runtime::Handle::current();
         // A thread of its own for as long as it serves.
-        let copies = self.copies.clone();
+        let stored = self.stored.clone();
         let worker = tokio::task::spawn_blocking(move || {
-            runtime.block_on(worker::run(domain, copies, shared, inbox, ending))
+            runtime.block_on(worker::run(domain, stored, shared, inbox, ending))
         });
         self.shared.open.send_replace(Some(open));
         let ended = worker.await;

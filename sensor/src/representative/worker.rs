@@ -11,6 +11,7 @@ use super::hosts::ElectionEntry;
 use super::service::{Duty, Shared};
 use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
+use crate::call_history::CallHistory;
 use crate::history::copies::Copies;
 use crate::segments;
 use crate::segments::sync_limiter::SyncLimiter;
@@ -24,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use wire::id::{HostName, PeerKey};
+use wire::report::calls::{Calls, FetchCalls};
 use wire::report::minutes::{Fetch, Minutes};
 use wire::time::Moment;
 
@@ -43,7 +45,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(60);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A query that runs on the core.
-pub(super) type Query = Box<dyn FnOnce(&Domain, Now) + Send>;
+pub(super) type Query = Box<dyn FnOnce(&mut Domain, Now) + Send>;
 
 /// Channels from other parts of the sensor to the worker.
 pub(super) struct Inbox {
@@ -59,6 +61,15 @@ struct Stream {
     frames: mpsc::Sender<Vec<u8>>,
     /// Names of metrics that were sent with minutes; `None` while minutes are read for it.
     sent: Option<Sent>,
+    /// Whether calls are read for it.
+    awaits_calls: bool,
+}
+
+/// What is stored of the domain besides events; `None` for what the configuration turns off.
+#[derive(Clone, Default)]
+pub(super) struct Stored {
+    pub(super) copies: Option<Copies>,
+    pub(super) calls: Option<CallHistory>,
 }
 
 type FetchTask = (Link, Sent, Minutes);
@@ -76,9 +87,10 @@ pub(super) struct Worker {
     refused: Option<(Commit, Moment)>,
     sync_limiter: SyncLimiter,
     tidied: Moment,
-    copies: Option<Copies>,
-    /// Minutes that are being read for standbys.
+    stored: Stored,
+    /// Minutes that are being read for standbys, and calls; `None` if they cannot be read.
     fetching: JoinSet<FetchTask>,
+    fetching_calls: JoinSet<(Link, Option<Calls>)>,
 }
 
 /// Channels from the streams to the worker.
@@ -94,12 +106,15 @@ pub(super) fn now() -> Now {
 /// Serves until the duty ends or `ending` fires; then stores what was received.
 pub(super) async fn run(
     mut domain: Domain,
-    copies: Option<Copies>,
+    stored: Stored,
     shared: Arc<Shared>,
     inbox: Inbox,
     ending: CancellationToken,
 ) {
-    domain.set_copies(copies.as_ref().map(|copies| copies.age));
+    domain.set_copies(stored.copies.as_ref().map(|copies| copies.age));
+    if stored.calls.is_some() {
+        domain.collect_call_changes();
+    }
     let ((bytes_to, bytes), (notices_to, notices)) = (mpsc::channel(BYTES_MAX), mpsc::channel(NOTICES_MAX));
     let mut worker = Worker {
         domain,
@@ -111,8 +126,9 @@ pub(super) async fn run(
         refused: None,
         sync_limiter: SyncLimiter::default(),
         tidied: now().moment,
-        copies,
+        stored,
         fetching: JoinSet::new(),
+        fetching_calls: JoinSet::new(),
     };
     worker.serve(inbox, StreamInputs { bytes, notices }, &ending).await;
     worker.finish().await;
@@ -140,7 +156,7 @@ impl Worker {
                 Some(notice) = inputs.notices.recv() => self.handle_notice(notice),
                 _ = check_inbox.tick() => self.check_inbox(&mut inbox),
                 Some(session) = inbox.sessions.recv() => self.handle_session(session),
-                Some(query) = inbox.queries.recv() => query(&self.domain, now()),
+                Some(query) = inbox.queries.recv() => query(&mut self.domain, now()),
                 Some((link, bytes)) = inputs.bytes.recv(), if has_room => {
                     self.domain.handle_bytes(link, &bytes, now());
                     self.handle_more(&mut inputs.bytes);
@@ -150,6 +166,12 @@ impl Worker {
                     if let Some(stream) = self.streams.get_mut(&link) {
                         stream.sent = Some(sent);
                         self.domain.send_minutes(link, minutes);
+                    }
+                }
+                Some(Ok((link, calls))) = self.fetching_calls.join_next() => {
+                    if let Some(stream) = self.streams.get_mut(&link) {
+                        stream.awaits_calls = false;
+                        calls.into_iter().for_each(|calls| self.domain.send_calls(link, calls));
                     }
                 }
             }
@@ -179,7 +201,8 @@ impl Worker {
             return;
         };
         let (to, frames) = mpsc::channel(FRAMES_MAX);
-        self.streams.insert(link, Stream { peer, frames: to, sent: Some(Sent::default()) });
+        self.streams
+            .insert(link, Stream { peer, frames: to, sent: Some(Sent::default()), awaits_calls: false });
         self.tasks.spawn(session::serve(link, stream, self.senders.clone(), frames));
     }
 
@@ -213,23 +236,38 @@ impl Worker {
                     self.streams.remove(&link);
                 }
                 Output::Copy(copied) => {
-                    if !self.copies.as_ref().is_some_and(|copies| copies.store(copied)) {
+                    if !self.stored.copies.as_ref().is_some_and(|copies| copies.store(copied)) {
                         self.domain.handle_not_copied();
                     }
                 }
                 Output::Fetch(link, fetch) => self.fetch(link, fetch),
+                Output::FetchCalls(link, fetch) => self.fetch_calls(link, fetch),
             }
         }
     }
 
     /// Reads minutes for a standby; one answer at a time.
     fn fetch(&mut self, link: Link, fetch: Fetch) {
-        let reader = self.copies.as_ref().and_then(|copies| copies.handle().reader().ok().cloned());
+        let reader = self.stored.copies.as_ref().and_then(|copies| copies.handle().reader().ok().cloned());
         let sent = self.streams.get_mut(&link).and_then(|stream| stream.sent.take());
         let (Some(reader), Some(mut sent)) = (reader, sent) else { return };
         self.fetching.spawn_blocking(move || {
             let minutes = reader.minutes(&fetch, |_| true, &mut sent);
             (link, sent, minutes)
+        });
+    }
+
+    /// Reads calls for a standby; one answer at a time.
+    fn fetch_calls(&mut self, link: Link, fetch: FetchCalls) {
+        let stream = self.streams.get_mut(&link).filter(|stream| !stream.awaits_calls);
+        let (Some(history), Some(stream)) = (self.stored.calls.clone(), stream) else { return };
+        stream.awaits_calls = true;
+        self.fetching_calls.spawn(async move {
+            let calls = history.store().following(&fetch).await;
+            (
+                link,
+                calls.inspect_err(|error| tracing::debug!(%error, "calls are not read for a standby")).ok(),
+            )
         });
     }
 
@@ -283,7 +321,7 @@ impl Worker {
         }
         self.domain.close_silent(moment);
         if self.domain.wants_held()
-            && let Some(held) = self.copies.as_ref().and_then(Copies::held)
+            && let Some(held) = self.stored.copies.as_ref().and_then(Copies::held)
         {
             self.domain.set_held(held);
         }

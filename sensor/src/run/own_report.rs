@@ -4,6 +4,7 @@
 //! Not here: when it is reported ([`super::link`]).
 
 use super::Status;
+use crate::call_history::CallHistory;
 use crate::config::Config;
 use crate::history::copies::Copies;
 use crate::history::handle::Handle as History;
@@ -37,7 +38,7 @@ pub(super) fn own(
     sampler: &sampler::Handle,
     status: Status,
     service: service::Handle,
-    (history, copies): (Option<History>, Option<Copies>),
+    (history, copies, calls): (Option<History>, Option<Copies>, Option<CallHistory>),
 ) -> std::io::Result<LinkInputs> {
     let reader = tail.reader();
     let disk = Arc::new(Directory::new(state.join("journal"))?);
@@ -66,7 +67,7 @@ pub(super) fn own(
         acknowledge: Box::new(move |mark| acknowledged.acknowledge(mark)),
         add_watermarks: Box::new(move |marks| service.add_watermarks(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
-        copying: Arc::new(CopyInputs { own: history, copies, is_standby }),
+        copying: Arc::new(CopyInputs { own: history, copies, calls, is_standby }),
     })
 }
 

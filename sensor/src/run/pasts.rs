@@ -1,13 +1,14 @@
-//! The histories of a sensor: of its host, of its processes, of its calls, and the copies of its domain's.
+//! The histories of a sensor: of its host, of its processes, of its calls, and of its domain.
 //!
 //! Not here: what they store ([`crate::history`]).
 
-use crate::call_history::CallHistory;
+use crate::call_history::{self, CallHistory};
 use crate::config::history::Config;
 use crate::history::copies::{self, Copies};
 use crate::history::handle::Handle;
 use crate::history::sweeps;
 use crate::process_history::worker::{self as processes, END_MAX};
+use crate::representative::service;
 use crate::sample::sampler::Sampler;
 use log_filters::join::Joiner;
 use std::path::Path;
@@ -23,6 +24,7 @@ pub(super) struct Pasts {
     copies: Option<(copies::Worker, Copies)>,
     processes: Option<(processes::Worker, processes::Handle)>,
     calls: Option<CallHistory>,
+    domain_calls: Option<CallHistory>,
 }
 
 /// Histories whose workers run.
@@ -31,7 +33,8 @@ pub(super) struct Running {
     copying: Option<(JoinHandle<()>, Copies)>,
     /// Receives when the worker of the process history has ended.
     processes: Option<oneshot::Receiver<()>>,
-    calls: Option<(JoinHandle<()>, CallHistory)>,
+    /// Of its own calls and of its domain's.
+    calls: Vec<(JoinHandle<()>, CallHistory)>,
 }
 
 impl Pasts {
@@ -40,15 +43,23 @@ impl Pasts {
         config: Config,
         state: &Path,
         host: HostName,
-        sampler: &mut Sampler,
-        joiner: &Arc<Mutex<Joiner>>,
+        (sampler, joiner, representative): (&mut Sampler, &Arc<Mutex<Joiner>>, &service::Handle),
     ) -> Pasts {
         let own = sweeps::set_up(config.limits, state, host).map(|(worker, sink, handle)| {
             sampler.set_sink(Box::new(move |table| sink.store(table)));
             (worker, handle)
         });
-        let calls = CallHistory::set_up(config.calls, state, joiner);
-        Pasts { own, copies: copies::set_up(config.copies, state), processes: None, calls }
+        let calls = config.calls.map(|limit| {
+            let take = call_history::of_own(joiner);
+            CallHistory::new("call history", &state.join("call-history"), limit, take)
+        });
+        let representative = representative.clone();
+        let domain_calls = config.domain_calls.map(|limit| {
+            let take = representative.call_changes();
+            CallHistory::new("call history of the domain", &state.join("domain-calls"), limit, take)
+        });
+        let copies = copies::set_up(config.copies, state);
+        Pasts { own, copies, processes: None, calls, domain_calls }
     }
 
     /// Adds the process history.
@@ -72,6 +83,10 @@ impl Pasts {
         self.calls.clone()
     }
 
+    pub(super) fn domain_calls(&self) -> Option<CallHistory> {
+        self.domain_calls.clone()
+    }
+
     /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
     pub(super) fn start(self, shutdown: &CancellationToken) -> Running {
         use tokio::task::spawn_blocking;
@@ -79,12 +94,19 @@ impl Pasts {
             storing: self.own.map(|(worker, _)| spawn_blocking(move || worker.run())),
             copying: self.copies.map(|(worker, copies)| (spawn_blocking(move || worker.run()), copies)),
             processes: self.processes.and_then(|(worker, _)| start(worker)),
-            calls: self.calls.map(|calls| {
-                let (running, shutdown) = (calls.clone(), shutdown.clone());
-                (tokio::spawn(async move { running.run(shutdown).await }), calls)
-            }),
+            calls: self
+                .calls
+                .into_iter()
+                .chain(self.domain_calls)
+                .map(|calls| start_calls(calls, shutdown))
+                .collect(),
         }
     }
+}
+
+fn start_calls(calls: CallHistory, shutdown: &CancellationToken) -> (JoinHandle<()>, CallHistory) {
+    let (running, shutdown) = (calls.clone(), shutdown.clone());
+    (tokio::spawn(async move { running.run(shutdown).await }), calls)
 }
 
 /// Starts the worker of the process history on a thread of its own, which may be left behind at the end.
@@ -110,7 +132,7 @@ impl Running {
     /// # Errors
     /// If a worker panicked.
     pub(super) async fn end(self) -> Result<(), JoinError> {
-        if let Some((running, calls)) = self.calls {
+        for (running, calls) in self.calls {
             running.await?;
             calls.end().await;
         }

@@ -28,7 +28,7 @@ impl Status {
         let histories = self.history.iter().chain(&self.copies);
         health.extend(histories.filter_map(history::handle::Handle::trouble));
         health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
-        health.extend(self.call_history.as_ref().and_then(CallHistory::trouble));
+        health.extend(self.call_history.iter().chain(&self.domain_calls).filter_map(CallHistory::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -131,6 +131,12 @@ impl Status {
     #[must_use]
     pub fn call_history(&self) -> Vec<(&'static str, u64)> {
         self.call_history.as_ref().map(CallHistory::figures).unwrap_or_default()
+    }
+
+    /// Statistics of the call history of its domain: name and value.
+    #[must_use]
+    pub fn domain_calls(&self) -> Vec<(&'static str, u64)> {
+        self.domain_calls.as_ref().map(CallHistory::figures).unwrap_or_default()
     }
 
     /// Statistics of the process history: name and value.

@@ -129,7 +129,7 @@ impl Reporting {
                     let sender = self.members.get_mut(&link).expect("it connected");
                     sender.handle_bytes(&bytes).expect("the representative speaks the protocol");
                 }
-                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
+                Output::Copy(_) | Output::Fetch(..) | Output::FetchCalls(..) => panic!("nothing is copied"),
                 Output::Close(_, why) => panic!("closed: {why}"),
             }
         }

@@ -39,6 +39,7 @@ use wire::event::{Event, Id, Outcome};
 use wire::id::{DomainName, SensorKey};
 use wire::recording::Recording;
 use wire::report::StoreKey;
+use wire::report::calls::FetchCalls;
 use wire::time::{Moment, Time};
 use wire::version::*;
 
@@ -55,6 +56,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("packed", &[(JOURNAL, 2)], packed),
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
     ("calls", &[(CALL_HISTORY, 1)], calls),
+    ("calls-copied", &[(CALL_HISTORY, 2)], calls),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -134,6 +136,8 @@ fn calls(state: &Path) {
     assert_eq!(ids(CallsParams { outcome: vec![Outcome::Failed], ..all.clone() }), ["slurm:11"]);
     assert_eq!(ids(CallsParams { job: Some("12".to_owned()), ..all.clone() }), ["slurm:12_2"]);
     assert_eq!(ids(CallsParams { on_host: Some("node04".to_owned()), ..all }), ["slurm:10"]);
+    let wanted = FetchCalls { held: Vec::new(), len_bytes: u32::MAX };
+    assert_eq!(runtime.block_on(store.following(&wanted)).unwrap().calls.len(), 3);
 }
 
 /// State of the issuer of `UT-ICL` on `h1`, which admitted `h2` and `h3` and revoked `h3`; it read five lines

@@ -190,12 +190,6 @@ fn note_end_of_past(args: &Args, last: &Calls) {
     if let Some(oldest) = last.stored_since.filter(is_before) {
         note(&format!("the oldest stored call is of {}", times::to_second(oldest.0, &zone)));
     }
-    if let Some(oldest) = last.remembered_since.filter(is_before) {
-        note(&format!(
-            "the oldest call that the representative remembers is of {}; each host has stored its own: ask there with --local",
-            times::to_second(oldest.0, &zone)
-        ));
-    }
     if last.stored_own_only {
         note("older calls of other users are listed to root and operators only");
     }

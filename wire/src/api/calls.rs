@@ -112,10 +112,6 @@ pub struct Calls {
     /// Latest time of the oldest stored call. Absent if no call is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_since: Option<UnixTime>,
-    /// Latest time of the oldest call that the representative of several hosts remembers; the hosts have stored
-    /// their own. Absent in other answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remembered_since: Option<UnixTime>,
     /// Whether stored calls of other users are left out: root and operators get them. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stored_own_only: bool,

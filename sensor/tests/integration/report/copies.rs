@@ -6,10 +6,12 @@ use sensor::history::copies::Copied;
 use sensor::representative::domain::{Config, Link, Output};
 use sensor::representative::hosts::{ElectionEntry, Role};
 use std::time::Duration;
+use wire::at_end::AtEnd;
 use wire::credential::Serial;
 use wire::id::PeerKey;
+use wire::report::calls::{CallPosition, Calls, FetchCalls, POSITIONS_MAX};
 use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes};
-use wire::report::{Frames, FromMember, FromRepresentative, Hello, Packed};
+use wire::report::{Frames, FromMember, FromRepresentative, Hello, Offer, Packed, StoreKey};
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
 
@@ -20,6 +22,8 @@ struct Wanted {
     copies: Vec<Copied>,
     of_standbys: Vec<(Link, Fetch)>,
     minutes: Vec<(Link, Minutes)>,
+    fetches_of_calls: Vec<(Link, FetchCalls)>,
+    calls: Vec<(Link, Calls)>,
     closed: Vec<String>,
 }
 
@@ -34,7 +38,11 @@ fn drain(rig: &mut Rig) -> Wanted {
                 match frames.take().unwrap().unwrap().0 {
                     FromRepresentative::Fetch(fetch) => wanted.fetches.push((link, fetch)),
                     FromRepresentative::Minutes(minutes) => wanted.minutes.push((link, minutes)),
-                    FromRepresentative::Resume(resume) => assert_eq!(resume.has_minutes.0, Some(true)),
+                    FromRepresentative::Calls(calls) => wanted.calls.push((link, calls)),
+                    FromRepresentative::Resume(resume) => {
+                        let offer = Offer { has_minutes: true, has_calls: AtEnd(Some(true)) };
+                        assert_eq!(resume.offer.0, Some(offer));
+                    }
                     FromRepresentative::Durable(_)
                     | FromRepresentative::Allow(_)
                     | FromRepresentative::Refused(_)
@@ -44,6 +52,7 @@ fn drain(rig: &mut Rig) -> Wanted {
             Output::Close(_, why) => wanted.closed.push(why.to_string()),
             Output::Copy(copied) => wanted.copies.push(copied),
             Output::Fetch(link, fetch) => wanted.of_standbys.push((link, fetch)),
+            Output::FetchCalls(link, fetch) => wanted.fetches_of_calls.push((link, fetch)),
         }
     }
     wanted
@@ -54,6 +63,7 @@ fn rig() -> Rig {
     rig.domain.set_copies(Some(Duration::from_secs(86_400)));
     assert!(rig.domain.wants_held());
     rig.domain.set_held(Vec::new());
+    rig.domain.collect_call_changes();
     rig
 }
 
@@ -61,7 +71,7 @@ fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
     let own = format!("wn{number}");
     let peer = (PeerKey([number; 32]), Serial(0));
     let link = rig.domain.connect(peer, host(&own), rig.now.moment).unwrap();
-    let has_minutes = wire::at_end::AtEnd(has_minutes.then_some(true));
+    let has_minutes = AtEnd(has_minutes.then_some(true));
     let hello = Hello { has_minutes, ..hello(&own, number.into()) };
     send(rig, link, &FromMember::Hello(Box::new(hello)));
     link
@@ -153,6 +163,27 @@ fn few_are_asked_at_once() {
     answer(&mut rig, links[3], Vec::new(), true);
     pass(&mut rig, 1);
     assert_eq!(drain(&mut rig).fetches[0].0, links[16]);
+}
+
+#[test]
+fn only_a_standby_may_fetch_the_calls_of_all() {
+    let mut rig = rig();
+    let (standby, member) = (join(&mut rig, 1, false), join(&mut rig, 2, false));
+    let place = ElectionEntry { role: Role::Standby, gone: None };
+    let now = rig.now;
+    rig.domain.apply_election(&[(host("wn1"), place)].into(), now);
+    let position = CallPosition { store: StoreKey(7), key: 5 };
+    let fetch = FetchCalls { held: vec![position], len_bytes: 1000 };
+    for link in [standby, member] {
+        send(&mut rig, link, &FromMember::FetchCalls(fetch.clone()));
+    }
+    assert_eq!(drain(&mut rig).fetches_of_calls, [(standby, fetch)]);
+    let found = Calls { position, calls: Vec::new(), is_end: true };
+    rig.domain.send_calls(standby, found.clone());
+    assert_eq!(drain(&mut rig).calls, [(standby, found)]);
+    let held = vec![position; POSITIONS_MAX + 1];
+    send(&mut rig, standby, &FromMember::FetchCalls(FetchCalls { held, len_bytes: 1000 }));
+    assert_eq!(drain(&mut rig).closed, ["65 stores of a fetch; at most 64 are allowed"]);
 }
 
 #[test]

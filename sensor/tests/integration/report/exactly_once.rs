@@ -105,6 +105,7 @@ fn what_is_sent_again_is_dropped() {
             | FromRepresentative::Marks(_)
             | FromRepresentative::Fetch(_)
             | FromRepresentative::Minutes(_)
+            | FromRepresentative::Calls(_)
             | FromRepresentative::Refused(_)) => other,
         };
         encode(&frame, &mut forged).unwrap();

@@ -281,7 +281,7 @@ impl Rig {
                         member.inbound.clear();
                     }
                 }
-                Output::Copy(_) | Output::Fetch(..) => panic!("no member has minutes"),
+                Output::Copy(_) | Output::Fetch(..) | Output::FetchCalls(..) => panic!("nothing is copied"),
             }
         }
     }

@@ -1,0 +1,40 @@
+//! The domain's ended calls: their changes for a history, and what standbys may fetch of it.
+//!
+//! Pure. Rule: only standbys are answered. Not here: how calls are stored (`call_history`).
+
+use super::domain::{Domain, Link, Output};
+use super::hosts::Role;
+use log_filters::join::changes::Taken;
+use wire::report::FromRepresentative;
+use wire::report::calls::{Calls, FetchCalls};
+
+impl Domain {
+    /// Collects changes of calls for a history from now on.
+    pub fn collect_call_changes(&mut self) {
+        self.has_call_history = true;
+        self.joiner.collect_changes();
+    }
+
+    /// Takes changes of at most so many calls since they were last taken.
+    pub fn take_call_changes(&mut self, limit: usize) -> Taken {
+        self.joiner.take_changes(limit)
+    }
+
+    /// Handles a fetch of a standby; others are not answered.
+    pub(super) fn handle_fetch_calls(&mut self, link: Link, fetch: FetchCalls) {
+        if self.has_call_history && self.role_of(link) == Some(Role::Standby) {
+            self.closing.push_back(Output::FetchCalls(link, fetch));
+        }
+    }
+
+    /// Sends stored calls to a standby, as requested by [`Output::FetchCalls`].
+    pub fn send_calls(&mut self, link: Link, calls: Calls) {
+        self.queue_frame(link, FromRepresentative::Calls(calls));
+    }
+
+    /// Returns the role of the member on a connection, once it is known.
+    pub(super) fn role_of(&self, link: Link) -> Option<Role> {
+        let member = self.links.get(&link)?.member.as_ref()?;
+        Some(self.hosts.get(&member.host)?.role)
+    }
+}
