@@ -15,6 +15,7 @@ use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::{Call, State, StoredCall};
 use wire::event::Outcome;
+use wire::report::calls::FetchCalls;
 use wire::time::Time;
 
 const START_SECS: i64 = 1_700_000_000;
@@ -124,6 +125,36 @@ async fn measure(count: u64) {
             millis(times[ROUNDS - 1])
         );
     }
+    measure_copy(&store, count).await;
+}
+
+/// Copies a store, in answers of a quarter of a MiB as a standby requests them; then that nothing follows.
+async fn measure_copy(from: &CallStore, count: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let to = CallStore::new(&folder.path().join("calls.db"), ROOM);
+    let (mut answers, mut read, mut written) = (0, Duration::ZERO, Duration::ZERO);
+    loop {
+        let started = Instant::now();
+        let held = to.positions().await.unwrap();
+        let calls = from.following(&FetchCalls { held, len_bytes: 256 << 10 }).await.unwrap();
+        read += started.elapsed();
+        answers += 1;
+        let is_end = calls.is_end;
+        let started = Instant::now();
+        to.copy(calls, Time::from_micros(i64::MAX)).await.unwrap();
+        written += started.elapsed();
+        if is_end {
+            break;
+        }
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let [read, written] = [read, written].map(|took| count as f64 / took.as_secs_f64());
+    println!("copied in {answers} answers: {read:.0} calls read a second, {written:.0} stored");
+    let held = to.positions().await.unwrap();
+    let started = Instant::now();
+    let nothing = from.following(&FetchCalls { held, len_bytes: 256 << 10 }).await.unwrap();
+    assert!(nothing.calls.is_empty());
+    println!("that nothing follows: {:.2} ms", started.elapsed().as_secs_f64() * 1e3);
 }
 
 fn main() {

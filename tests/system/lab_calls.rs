@@ -6,12 +6,12 @@
 
 use call_store::answer::Owners;
 use call_store::store::{CallLimit, CallStore};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
-use system_tests::lab::domains::{Domain, agreed, sensor, settled, state, visperf};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, state, visperf};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::wait::Seen;
 use wire::api::calls::CallsParams;
@@ -86,12 +86,6 @@ fn until_copied(host: &Host) -> Duration {
     Stopwatch::start().until(SOON, "a copy of all calls", look).unwrap().0
 }
 
-fn standbys(daemon: &Daemon) -> Vec<String> {
-    let hosts = daemon.result("domain.hosts", &json!({})).unwrap();
-    let rows = hosts["hosts"].as_array().unwrap().iter().filter(|row| row["role"] == "standby");
-    rows.map(|row| row["host"].as_str().unwrap().to_owned()).collect()
-}
-
 #[test]
 fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
     let name = "lab_calls::calls_of_a_host_that_is_gone_are_answered_after_a_failover";
@@ -105,10 +99,10 @@ fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
     let mut daemons = domain.start(&[], tail).unwrap();
     let (first, _) = agreed(&daemons, None).unwrap();
     settled(&daemons).unwrap();
-    let standbys = standbys(&daemons[0]);
+    let successors = standbys(&daemons[0]).unwrap();
     let is_member = |daemon: &Daemon| {
         let name = daemon.host().name();
-        name != first && !standbys.iter().any(|standby| standby == name)
+        name != first && !successors.iter().any(|standby| standby == name)
     };
     let at = daemons.iter().position(is_member).unwrap();
     let gone = daemons.swap_remove(at);
@@ -117,10 +111,10 @@ fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
     };
 
     end_jobs(gone.host());
-    let near = of(&daemons, &standbys[0]);
+    let near = of(&daemons, &successors[0]);
     let (before, took) = until_all(&daemons[near], "the jobs of the member");
     report(&format!("{JOBS} jobs of a member are listed after {} ms", took.as_millis()));
-    for standby in &standbys {
+    for standby in &successors {
         let took = until_copied(daemons[of(&daemons, standby)].host());
         report(&format!("{standby} has copied them {} ms later", took.as_millis()));
     }

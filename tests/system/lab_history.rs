@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
-use system_tests::lab::domains::{Domain, agreed, sensor, settled, visperf};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, visperf};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::wait::Seen;
 use wire::id::HostName;
@@ -103,7 +103,7 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
     std::thread::sleep(Duration::from_secs(30));
     let gone = daemons.iter().map(|daemon| daemon.host().name().to_owned()).find(|name| *name != first);
     let gone = gone.unwrap();
-    let standby = standbys(&daemons[0]);
+    let standby = standbys(&daemons[0]).unwrap();
     let gone = if standby.contains(&gone) { other(&daemons, &[&first, &standby[0]]) } else { gone };
     take(&mut daemons, &gone).kill().unwrap();
     take(&mut daemons, &first).kill().unwrap();
@@ -132,12 +132,6 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
         "{hosts}"
     );
     again_and_again(daemons, network.hosts());
-}
-
-fn standbys(daemon: &Daemon) -> Vec<String> {
-    let hosts = daemon.result("domain.hosts", &json!({})).unwrap();
-    let rows = hosts["hosts"].as_array().unwrap().iter().filter(|row| row["role"] == "standby");
-    rows.map(|row| row["host"].as_str().unwrap().to_owned()).collect()
 }
 
 fn other(daemons: &[Daemon], but: &[&str]) -> String {

@@ -38,4 +38,14 @@ mod tests {
         assert_eq!(postcard::from_bytes(&without), Ok((7_u64, AtEnd::<(u16, &str)>(None))));
         assert_eq!(postcard::to_stdvec(&(7_u64, AtEnd::<u16>(None))), Ok(without));
     }
+
+    #[test]
+    fn a_later_version_adds_to_what_an_earlier_one_added() {
+        let earlier = (7_u64, AtEnd(Some(true)));
+        let later = (7_u64, AtEnd(Some((true, AtEnd(Some(false))))));
+        let bytes = postcard::to_stdvec(&later).expect("short");
+        assert_eq!(postcard::from_bytes(&bytes), Ok(earlier));
+        let bytes = postcard::to_stdvec(&earlier).expect("short");
+        assert_eq!(postcard::from_bytes(&bytes), Ok((7_u64, AtEnd(Some((true, AtEnd::<bool>(None)))))));
+    }
 }

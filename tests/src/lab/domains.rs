@@ -199,6 +199,17 @@ pub fn representatives(daemons: &[Daemon], params: &Value) -> Vec<Option<String>
     daemons.iter().map(ask).collect()
 }
 
+/// The hosts that are to succeed the representative, according to `daemon`.
+///
+/// # Errors
+/// If it does not answer.
+pub fn standbys(daemon: &Daemon) -> Result<Vec<String>> {
+    let hosts = daemon.result("domain.hosts", &json!({}))?;
+    let rows = hosts["hosts"].as_array().context("a list of hosts is answered")?.iter();
+    let standbys = rows.filter(|row| row["role"] == "standby").filter_map(|row| row["host"].as_str());
+    Ok(standbys.map(ToOwned::to_owned).collect())
+}
+
 /// Wait until all name one representative other than `former`; returns it, and the time taken.
 ///
 /// # Errors

@@ -90,8 +90,10 @@ fn ended(process: &TopProcess) -> String {
 fn notes(answer: &ProcessHistory) {
     let ProcessHistory { minutes, oldest, missed, damaged_bytes, .. } = answer;
     let reach = oldest.map(|oldest| shown(oldest.0, &TimeZone::system()));
-    let reach = reach.map_or("nothing is stored yet".to_owned(), |oldest| format!("stored since {oldest}"));
-    note(&format!("{minutes} minutes read; {reach}"));
+    let nothing = || "nothing is stored yet: a minute is stored when it is over".to_owned();
+    let reach = reach.map_or_else(nothing, |oldest| format!("stored since {oldest}"));
+    let read = if *minutes == 1 { "1 minute".to_owned() } else { format!("{minutes} minutes") };
+    note(&format!("{read} read; {reach}"));
     if *missed > 0 {
         note(&format!("{missed} processes ended that could not be counted"));
     }
