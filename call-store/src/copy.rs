@@ -20,7 +20,7 @@ const CALLS_MAX: usize = 1_000;
 const ANSWER_LEN_MAX_BYTES: usize = 1 << 20;
 
 impl CallStore {
-    /// Reads calls for another store. A store without anything answers that nothing follows, at no position.
+    /// Reads calls for another store. See [`Calls::nothing`] for a store without any.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -30,8 +30,7 @@ impl CallStore {
     ) -> Pin<Box<dyn Future<Output = Result<Calls, Error>> + Send + 'a>> {
         Box::pin(async move {
             if !self.path().exists() {
-                let nowhere = CallPosition { store: StoreKey::default(), key: 0 };
-                return Ok(Calls { position: nowhere, calls: Vec::new(), is_end: true });
+                return Ok(Calls::nothing());
             }
             let _turn = self.turn().await;
             let mut connection = open_reader(self.path()).await?;

@@ -1,6 +1,6 @@
 //! The domain's ended calls: their changes for a history, and what standbys may fetch of it.
 //!
-//! Pure. Rule: only standbys are answered. Not here: how calls are stored (`call_history`).
+//! Pure. Rule: only standbys get calls. Not here: how calls are stored (`call_history`).
 
 use super::domain::{Domain, Link, Output};
 use super::hosts::Role;
@@ -20,10 +20,12 @@ impl Domain {
         self.joiner.take_changes(limit)
     }
 
-    /// Handles a fetch of a standby; others are not answered.
+    /// Handles a fetch of a standby. Others are answered that there is nothing: one that has just become a standby,
+    /// which is not known here yet, asks again soon.
     pub(super) fn handle_fetch_calls(&mut self, link: Link, fetch: FetchCalls) {
-        if self.has_call_history && self.role_of(link) == Some(Role::Standby) {
-            self.closing.push_back(Output::FetchCalls(link, fetch));
+        match self.has_call_history && self.role_of(link) == Some(Role::Standby) {
+            true => self.closing.push_back(Output::FetchCalls(link, fetch)),
+            false => self.send_calls(link, Calls::nothing()),
         }
     }
 

@@ -44,3 +44,12 @@ pub struct Calls {
     /// Nothing follows at the moment.
     pub is_end: bool,
 }
+
+impl Calls {
+    /// The answer of a store without any call: nothing follows, at no position.
+    #[must_use]
+    pub fn nothing() -> Calls {
+        let position = CallPosition { store: StoreKey::default(), key: 0 };
+        Calls { position, calls: Vec::new(), is_end: true }
+    }
+}
