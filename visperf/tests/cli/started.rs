@@ -278,8 +278,15 @@ fn a_demo_ends_with_what_to_try_next() {
     let calls: u64 = over.split(' ').find_map(|word| word.parse().ok()).unwrap();
     assert!(calls > 500, "{over}");
     let command = demo.line("visperf calls --connect").trim().to_owned();
+    let state = demo.line("export VISPERF_STATE=").trim().replace("export VISPERF_STATE=", "");
     demo.line("Ctrl-C ends it");
     let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let past = |more: &[&str]| home.run(&[&["calls", "--since", "1d", "--limit", "1"], more].concat()).ok();
+    assert!(
+        !past(&["--state", &state]).notes.contains("of other users"),
+        "over the socket the user is known"
+    );
+    past(&arguments[1..3]).notes(&["of other users"]);
     home.run(&arguments).ok().prints(&["failed"]);
     let address = arguments.iter().skip_while(|word| **word != "--connect").nth(1).unwrap();
     let all = ["calls", "--json", "--limit", "10000", "--connect", *address];

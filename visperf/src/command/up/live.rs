@@ -14,6 +14,7 @@ use log_filters::join::Joiner;
 use sensor::journal::reader::Reader;
 use sensor::run::Status;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -52,24 +53,26 @@ pub(super) struct Live {
     recording: Option<Recorded>,
     /// Options that a `visperf COMMAND` needs to query this daemon.
     connect: String,
-    /// Note that commands query another daemon by default; empty if they query this one.
+    /// What a user of commands is to know: that they query another daemon by default, how they are identified.
     beside: Vec<String>,
     json: bool,
 }
 
 impl Live {
-    /// `is_found`: whether commands find the daemon, or the user chose its listening address.
+    /// `is_found`: whether commands find the daemon, or the user chose its listening address. `folder`: the demo's own
+    /// state folder.
     pub(super) fn new(
         grid: &Grid,
         player: Option<&Player>,
-        is_found: bool,
+        (is_found, folder): (bool, Option<&Path>),
         json: bool,
     ) -> Result<Live, Failure> {
         let sensor =
             grid.sensor().ok_or_else(|| Failure::Failed("there is no sensor to watch".to_owned()))?;
         let config = sensor.config();
         let address = grid.address();
-        let beside = text::beside(is_found, address);
+        let mut beside = text::beside(is_found, address);
+        beside.extend(folder.into_iter().flat_map(text::identified));
         Ok(Live {
             reader: sensor.events(),
             joiner: sensor.calls(),

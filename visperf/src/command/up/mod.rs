@@ -94,10 +94,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         overlay: overlay::config::Config::default(),
     };
     let json = args.json;
+    let folder = throw_away.as_ref().map(|folder| folder.path().to_owned());
     daemons::run(async move {
         let grid = daemons::open(plan).await?;
         let shutdown = CancellationToken::new();
-        let live = live::Live::new(&grid, player.as_ref(), is_found, json)?;
+        let live = live::Live::new(&grid, player.as_ref(), (is_found, folder.as_deref()), json)?;
         let (for_live, for_player) = (shutdown.clone(), shutdown.clone());
         let more = move |tasks: &mut daemon::shutdown::Tasks| {
             tasks.spawn("live picture", live.run(for_live));

@@ -10,6 +10,7 @@ use crate::output::times::between;
 use crate::output::{Color, Output};
 use crate::serve::grid::Grid;
 use std::fmt::Write as _;
+use std::path::Path;
 use wire::call::Call;
 use wire::time::Time;
 
@@ -62,6 +63,14 @@ pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<Strin
     vec![
         format!("Another program has {usual}: commands ask that one without"),
         format!("--connect {address}"),
+    ]
+}
+
+/// How commands find the local socket in a demo's folder, and with it are identified.
+pub(super) fn identified(folder: &Path) -> [String; 2] {
+    [
+        "To see what only you may see, such as your processes, type first:".to_owned(),
+        format!("  export VISPERF_STATE={}", wire::shell::quoted(&folder.display().to_string())),
     ]
 }
 
@@ -160,6 +169,13 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
+
+    #[test]
+    fn the_folder_of_a_demo_is_quoted_for_a_shell() {
+        let [_, line] = identified(Path::new("/tmp/a b"));
+        assert_eq!(line, "  export VISPERF_STATE='/tmp/a b'");
+    }
+
     #[test]
     fn another_daemon_on_the_usual_port_is_said_where_none_was_asked_for() {
         let usual = crate::state_folder::LISTEN_DEFAULT;
