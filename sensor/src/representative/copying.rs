@@ -140,10 +140,12 @@ impl Domain {
         Ok(())
     }
 
-    /// Handles a fetch of a standby; others are not answered.
+    /// Handles a fetch of a standby. Others are answered that there is nothing: one that has just become a standby,
+    /// which is not known here yet, asks again soon.
     pub(super) fn handle_fetch(&mut self, link: Link, fetch: Fetch) {
-        if self.copying.positions.is_some() && self.role_of(link) == Some(Role::Standby) {
-            self.closing.push_back(Output::Fetch(link, fetch));
+        match self.copying.positions.is_some() && self.role_of(link) == Some(Role::Standby) {
+            true => self.closing.push_back(Output::Fetch(link, fetch)),
+            false => self.send_minutes(link, Minutes { hosts: Vec::new(), is_end: true }),
         }
     }
 
