@@ -21,6 +21,7 @@ pub mod mark;
 mod names;
 mod open;
 mod packed;
+pub mod page;
 pub mod plan;
 pub mod query;
 pub mod reader;

@@ -3,6 +3,7 @@
 //! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
+use super::history_cursor::Cursor;
 use super::metrics::{POINTS_MAX, opened};
 use super::past::{between, reader};
 use crate::history::handle::Handle;
@@ -13,13 +14,16 @@ use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::time::Duration;
+use store::exact::Exact;
 use store::mark::Mark;
+use store::page::Page;
 use store::plan::Part;
 use store::query::{Answer, By, Point, Subject, TooLarge, quantile};
 use store::reader::{Reader, Selection};
 use store::tier::Tier;
 use wire::api::history::{
-    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, TierAge, TierPart,
+    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, StepSummary, TierAge,
+    TierPart,
 };
 use wire::api::metrics::{Metric as MetricAnswer, Sample, Semantics as SemanticsAnswer, Value};
 use wire::api::{Span, UnixTime};
@@ -32,6 +36,9 @@ const AT_ONCE_MAX: usize = 4;
 
 /// Values that are read for one answer, at most: those of percentiles are all in memory.
 const VALUES_READ_MAX: usize = 2_000_000;
+
+/// Steps on a page, at most: some megabytes of summaries.
+const PAGE_POINTS_MAX: usize = 40_000;
 
 /// Values of a series by default, at most.
 const STEPS_DEFAULT: u32 = 300;
@@ -75,11 +82,14 @@ pub(super) fn answer(
     };
     let selection = Selection { host, metric: &fits, since, until };
     let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
-    let found = match step {
-        Duration::ZERO => samples(history, &selection)?,
-        step => steps(history, &selection, params, step)?,
+    let found = match (&params.cursor, step) {
+        (Some(cursor), step) => page(history, &selection, params, step, cursor)?,
+        (None, Duration::ZERO) => samples(history, &selection)?,
+        (None, step) => steps(history, &selection, params, step)?,
     };
-    check_found(&found, params)?;
+    if params.cursor.is_none() {
+        check_found(&found, params)?;
+    }
     let oldest = history.oldest(host);
     Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
 }
@@ -164,14 +174,68 @@ fn steps(
     let share = share(params.aggregate);
     let max = if share.is_some() { VALUES_READ_MAX } else { POINTS_MAX };
     let found = history.steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
-    Ok(shown(found, |subject, points| {
-        let aggregate = resolved(params.aggregate, subject.metric.semantics);
+    Ok(summarized(found, params.aggregate))
+}
+
+/// A page of the series of [`steps`], after those of the cursor.
+fn page(
+    history: &Reader,
+    selection: &Selection,
+    params: &HistoryParams,
+    step: Duration,
+    cursor: &str,
+) -> Result<History, Fault> {
+    if step.is_zero()
+        || params.by != GroupBy::Series
+        || params.top.is_some()
+        || share(params.aggregate).is_some()
+    {
+        return Err(Fault::invalid_params(
+            "cursor: pages are of series as they are, in steps; expected no `by`, no `top`, no percentile and a \
+             step above 0",
+        ));
+    }
+    let after = match cursor {
+        "" => None,
+        cursor => {
+            let cursor: Cursor =
+                cursor.parse().map_err(|error| Fault::invalid_params(format!("cursor: {error}")))?;
+            Some(cursor.0)
+        }
+    };
+    let Page { answer, next } = history.page(selection, step, PAGE_POINTS_MAX, after).map_err(too_large)?;
+    let next = next.map(|next| Cursor(next).to_string());
+    Ok(History { next, ..summarized(answer, params.aggregate) })
+}
+
+/// The answer with the requested summary of each step.
+fn summarized(found: Answer<Point>, aggregate: Aggregate) -> History {
+    shown(found, |subject, points| {
+        let aggregate = resolved(aggregate, subject.metric.semantics);
+        if aggregate == Aggregate::Summary {
+            let summaries = points.iter().map(summary).collect();
+            return HistorySeries { summaries, ..series_of(subject, Some(aggregate), Vec::new()) };
+        }
         let sample = |point: &Point| {
             let value = value(point, aggregate)?;
             Some(Sample { time: UnixTime(point.time), value: Value(value) })
         };
         series_of(subject, Some(aggregate), points.iter().filter_map(sample).collect())
-    }))
+    })
+}
+
+fn summary(point: &Point) -> StepSummary {
+    let bucket = &point.bucket;
+    let number = |exact: Exact| Value(exact.into());
+    StepSummary {
+        time: UnixTime(point.time),
+        count: bucket.count,
+        min: number(bucket.min),
+        max: number(bucket.max),
+        sum: number(bucket.sum),
+        last: number(bucket.last),
+        increase: bucket.increase.map(number),
+    }
 }
 
 fn shown<P>(found: Answer<P>, series: impl Fn(Subject, Vec<P>) -> HistorySeries) -> History {
@@ -193,7 +257,7 @@ fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample
         _ => unit,
     };
     let host = subject.host.map(|host| host.as_str().into());
-    HistorySeries { name, labels, unit, semantics, host, aggregate, samples }
+    HistorySeries { name, labels, unit, semantics, host, aggregate, samples, summaries: Vec::new() }
 }
 
 /// Share of the values that a percentile is above.
@@ -210,7 +274,8 @@ fn share(aggregate: Aggregate) -> Option<f64> {
         | Aggregate::Count
         | Aggregate::Last
         | Aggregate::Rate
-        | Aggregate::Increase => None,
+        | Aggregate::Increase
+        | Aggregate::Summary => None,
     }
 }
 
@@ -223,11 +288,12 @@ fn resolved(aggregate: Aggregate, semantics: Semantics) -> Aggregate {
     }
 }
 
-/// Value of a step; `None` if the metric has no such value: only counters increase.
+/// Value of a step; `None` if the metric has no such value: only counters increase. A whole summary is valued by its
+/// mean.
 fn value(point: &Point, aggregate: Aggregate) -> Option<Number> {
     let bucket = &point.bucket;
     Some(match aggregate {
-        Aggregate::Auto | Aggregate::Avg => Number::Real(bucket.mean()),
+        Aggregate::Auto | Aggregate::Avg | Aggregate::Summary => Number::Real(bucket.mean()),
         Aggregate::Min => bucket.min.into(),
         Aggregate::Max => bucket.max.into(),
         Aggregate::Sum => bucket.sum.into(),
@@ -243,21 +309,25 @@ fn value(point: &Point, aggregate: Aggregate) -> Option<Number> {
 
 /// The series that the answer shows, of all that were found.
 fn chosen(mut found: History, params: &HistoryParams) -> History {
-    found.series.retain(|series| !series.samples.is_empty());
+    found.series.retain(|series| !series.samples.is_empty() || !series.summaries.is_empty());
     found.total = found.series.len() as u64;
     let count = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
     if let Some(top) = params.top {
         found.series.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
         found.series.truncate(count(top));
     }
-    found.series.truncate(count(params.limit.0));
+    if params.cursor.is_none() {
+        found.series.truncate(count(params.limit.0));
+    }
     found
 }
 
 #[allow(clippy::cast_precision_loss)]
 fn mean(series: &HistorySeries) -> f64 {
-    let sum: f64 = series.samples.iter().map(|sample| sample.value.as_f64()).sum();
-    sum / series.samples.len().max(1) as f64
+    let mean = |summary: &StepSummary| summary.sum.as_f64() / summary.count.max(1) as f64;
+    let values = series.samples.iter().map(|sample| sample.value.as_f64());
+    let sum: f64 = values.chain(series.summaries.iter().map(mean)).sum();
+    sum / (series.samples.len() + series.summaries.len()).max(1) as f64
 }
 
 fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {

@@ -20,6 +20,7 @@ mod encoded_events;
 pub mod events;
 pub mod files;
 pub mod history;
+mod history_cursor;
 pub mod metrics;
 pub mod modules;
 mod past;

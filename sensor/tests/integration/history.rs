@@ -39,10 +39,12 @@ impl Running {
     }
 
     async fn ask(&self, step: f64) -> Result<Value, Fault> {
-        let params: Vec<(Name, Value)> = vec![
-            (Name::Borrowed("name"), "node_load1".into()),
-            (Name::Borrowed("step"), Value::Double(step)),
-        ];
+        self.ask_with(&[("name", "node_load1".into()), ("step", Value::Double(step))]).await
+    }
+
+    async fn ask_with(&self, params: &[(&'static str, Value)]) -> Result<Value, Fault> {
+        let params: Vec<(Name, Value)> =
+            params.iter().map(|(name, value)| (Name::Borrowed(*name), value.clone())).collect();
         let caller = Caller::client(PATIENCE);
         self.dispatcher.call_for(&caller, "sensor.history", params).await
     }
@@ -107,5 +109,40 @@ async fn a_history_that_is_off_or_cannot_be_opened_is_said() {
     let fault = running.ask(60.0).await.expect_err("it is not open");
     assert_eq!(fault.code, wire::fault::UNAVAILABLE, "{}", fault.message);
     assert!(fault.message.contains("not open"), "{}", fault.message);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_has_summaries_of_all_series_and_mistakes_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(&folder.path().join("state"), true);
+    running.values(60.0, 1).await;
+    let step = ("step", Value::Double(60.0));
+    let summary = ("aggregate", Value::from("summary"));
+    let page = [("cursor", Value::from("")), step.clone(), summary.clone(), ("limit", Value::Int(1))];
+    let page = running.ask_with(&page).await.unwrap();
+    let whole = running.ask_with(&[step.clone(), summary, ("limit", Value::Int(10_000))]).await.unwrap();
+    let series = |answer: &Value| match answer.get("series") {
+        Some(Value::Array(series)) => series.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(page.get("next"), None, "all fit");
+    let named = |all: Vec<Value>| all.iter().map(|one| one.get("name").cloned()).collect::<Vec<_>>();
+    assert_eq!(named(series(&page)), named(series(&whole)), "whatever the limit");
+    let load = series(&page).into_iter().find(|one| one.get("name") == Some(&"node_load1".into())).unwrap();
+    let Some(Value::Array(summaries)) = load.get("summaries") else { panic!("{load:?}") };
+    assert!(
+        ["time", "count", "min", "max", "sum", "last"].iter().all(|name| summaries[0].get(name).is_some())
+    );
+    assert_eq!((summaries[0].get("increase"), load.get("samples")), (None, Some(&Value::Array(Vec::new()))));
+    for (wrong, text) in [
+        (vec![("cursor", Value::from("x")), step.clone()], "cursor: expected a cursor as an answer gave it"),
+        (vec![("cursor", Value::from("")), step.clone(), ("top", Value::Int(3))], "no `top`"),
+        (vec![("cursor", Value::from("")), step, ("aggregate", "p95".into())], "no percentile"),
+        (vec![("cursor", Value::from("")), ("step", Value::Double(0.0))], "a step above 0"),
+    ] {
+        let fault = running.ask_with(&wrong).await.expect_err(text);
+        assert!(fault.message.contains(text), "{}", fault.message);
+    }
     running.end().await;
 }

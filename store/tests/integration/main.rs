@@ -6,5 +6,6 @@ mod damage;
 mod kill;
 mod limits;
 mod made;
+mod pages;
 mod truth;
 mod year;

@@ -2,7 +2,7 @@
 //!
 //! Pure. Not here: the newest values ([`super::metrics`]), how values are stored (`store`).
 
-use super::metrics::{Labels, Sample, Semantics};
+use super::metrics::{Labels, Sample, Semantics, Value};
 use super::{Effect, Request, Span, Subject, UnixTime};
 use compact_str::CompactString;
 use schemars::JsonSchema;
@@ -45,6 +45,10 @@ pub struct HistoryParams {
     /// Maximum number of series.
     #[schemars(range(min = 1, max = 100_000))]
     pub limit: Limit,
+    /// Cursor of the page, from `next` of an earlier answer; empty for the first page. Absent for a single answer,
+    /// which is refused if it is too large. The other parameters must be those of the first page; `limit` does not count.
+    /// Not for merged series, percentiles, `top` and a step of 0.
+    pub cursor: Option<String>,
 }
 
 /// Maximum number of series.
@@ -138,6 +142,9 @@ pub enum Aggregate {
     P95,
     /// 99th percentile.
     P99,
+    /// Number, minimum, maximum, sum and last value, of a counter also the increase: in `summaries` instead of
+    /// `samples`.
+    Summary,
 }
 
 /// Which series are merged to one.
@@ -173,6 +180,9 @@ pub struct History {
     pub damaged: u64,
     /// What happened to the host meanwhile; known only where samples were read (`raw`).
     pub marks: Vec<HistoryMark>,
+    /// Cursor of the next page. Absent on the last page, and where no page was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Something that happened to a host.
@@ -225,6 +235,29 @@ pub struct HistorySeries {
     pub aggregate: Option<Aggregate>,
     /// Start of each step and its value, oldest first. A step without a sample is missing.
     pub samples: Vec<Sample>,
+    /// Instead of `samples`, if summaries were requested. Absent otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub summaries: Vec<StepSummary>,
+}
+
+/// Values of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepSummary {
+    /// Start of the step.
+    pub time: UnixTime,
+    /// Number of values.
+    pub count: u64,
+    /// Smallest value.
+    pub min: Value,
+    /// Largest value.
+    pub max: Value,
+    /// Sum of all values.
+    pub sum: Value,
+    /// Last value.
+    pub last: Value,
+    /// Increase of a counter, corrected for resets. Absent for other metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub increase: Option<Value>,
 }
 
 /// Part of an answer, and what it was read from.

@@ -194,6 +194,7 @@ fn params(args: &Args) -> HistoryParams {
         label,
         top: args.past.top,
         limit: Limit(LIMIT_MAX),
+        cursor: None,
     }
 }
 
