@@ -8,6 +8,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("log-filters", &["wire"]),
     ("call-store", &["wire", "log-filters"]),
+    ("history-files", &["wire"]),
     ("tunnel", &["wire"]),
     ("daemon", &[]),
     ("store", &["wire", "daemon"]),
@@ -22,6 +23,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
         &[
             "wire",
             "log-filters",
+            "history-files",
             "tunnel",
             "overlay",
             "rpc",
@@ -39,6 +41,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
             "wire",
             "store",
             "call-store",
+            "history-files",
             "log-filters",
             "tunnel",
             "overlay",

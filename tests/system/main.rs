@@ -7,6 +7,7 @@
 
 mod architecture;
 mod deploy;
+mod exports;
 mod formats;
 #[cfg(feature = "lab")]
 mod full_disk;

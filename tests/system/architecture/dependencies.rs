@@ -14,6 +14,8 @@ const KEPT: &[(&str, &[&str])] = &[
     ("eframe", &["viewer"]),
     ("pco", &["store"]),
     ("sqlx", &["call-store"]),
+    ("parquet", &["history-files"]),
+    ("object_store", &["history-files"]),
     ("zstd", &["sensor"]),
     ("axum", &["rpc"]),
     ("tower", &["rpc"]),

@@ -19,6 +19,8 @@ mod events;
 mod files;
 mod filter;
 mod filters;
+#[cfg(feature = "export")]
+mod history;
 mod hosts;
 mod interrupt;
 mod join;
@@ -86,6 +88,8 @@ pub(crate) enum Command {
     Metrics(metrics::Args),
     Processes(processes::Args),
     Recordings(recordings::Args),
+    #[cfg(feature = "export")]
+    History(history::Args),
     Modules(modules::Args),
     Watch(watch::Args),
     Top(top::Args),
@@ -127,6 +131,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Metrics(args) => metrics::run(&args),
         Command::Processes(args) => processes::run(&args),
         Command::Recordings(args) => recordings::run(&args),
+        #[cfg(feature = "export")]
+        Command::History(args) => history::run(&args),
         Command::Modules(args) => modules::run(&args),
         Command::Watch(args) => watch::run(&args),
         Command::Top(args) => top::run(&args),

@@ -1,0 +1,145 @@
+//! Record of a day: which files it has, and what is known to be missing in them.
+//!
+//! Pure. Rule: a day without a record is not there, whatever files there are: an export of it begins by deleting its
+//! record and ends by writing it. Not here: where records are stored ([`crate::destination`]).
+
+use crate::table::{Finished, Part, Table};
+use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
+use wire::api::UnixTime;
+use wire::api::history::HostBehind;
+
+/// Version of the record.
+const VERSION: u32 = 1;
+
+/// Folder of the records; programs that read the tables skip what begins with an underscore.
+pub(crate) const FOLDER: &str = "_visperf";
+
+/// What is stored of a day of a domain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Day {
+    /// Version of the record.
+    pub version: u32,
+    /// Version of the tables' columns.
+    pub schema: u32,
+    /// The domain.
+    pub domain: String,
+    /// The day, in UTC.
+    pub date: Date,
+    /// When it was exported.
+    pub exported: UnixTime,
+    /// The files.
+    pub files: Vec<DayFile>,
+    /// Hosts whose metrics ended before the day did when it was exported.
+    pub behind: Vec<HostBehind>,
+    /// Only calls of the user who exported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_calls_only: bool,
+}
+
+/// A file of a day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayFile {
+    /// The table.
+    pub table: Table,
+    /// Where it is, from the place of the export.
+    pub path: String,
+    /// Number of rows.
+    pub rows: u64,
+    /// Length, in bytes.
+    pub len_bytes: u64,
+    /// SHA-256, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Day {
+    /// Record without files.
+    #[must_use]
+    pub fn new(domain: &str, date: Date, exported: UnixTime) -> Day {
+        Day {
+            version: VERSION,
+            schema: crate::table::SCHEMA_VERSION,
+            domain: domain.to_owned(),
+            date,
+            exported,
+            files: Vec::new(),
+            behind: Vec::new(),
+            own_calls_only: false,
+        }
+    }
+
+    /// Where the record of a day is, from the place of the export.
+    #[must_use]
+    pub fn path(domain: &str, date: Date) -> String {
+        format!("{FOLDER}/domain={domain}/date={date}.json")
+    }
+
+    /// The file of a table.
+    #[must_use]
+    pub fn file(&self, table: Table) -> Option<&DayFile> {
+        self.files.iter().find(|file| file.table == table)
+    }
+
+    /// Length of all files, in bytes.
+    #[must_use]
+    pub fn len_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.len_bytes).sum()
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// States what is wrong with it.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Day, String> {
+        let day: Day =
+            serde_json::from_slice(bytes).map_err(|error| format!("no record of a day: {error}"))?;
+        match day.version {
+            VERSION => Ok(day),
+            later => Err(format!("a record of version {later}; this program knows version {VERSION}")),
+        }
+    }
+}
+
+impl DayFile {
+    /// The entry of a file.
+    #[must_use]
+    pub fn of(file: &Finished) -> DayFile {
+        let Finished { part, rows, len_bytes, sha256, .. } = file;
+        DayFile {
+            table: part.table,
+            path: path(part),
+            rows: *rows,
+            len_bytes: *len_bytes,
+            sha256: sha256.clone(),
+        }
+    }
+}
+
+/// Where the file of a part is, in the form that other programs read as columns `domain` and `date`.
+pub(crate) fn path(Part { table, domain, date }: &Part) -> String {
+    format!("{table}/domain={domain}/date={date}/{table}.parquet")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let mut day = Day::new("physics.example", date(2026, 11, 26), UnixTime::default());
+        day.files.push(DayFile {
+            table: Table::Calls,
+            path: path(&Part { table: Table::Calls, domain: day.domain.clone(), date: day.date }),
+            rows: 7,
+            len_bytes: 900,
+            sha256: "ab".repeat(32),
+        });
+        assert_eq!(day.files[0].path, "calls/domain=physics.example/date=2026-11-26/calls.parquet");
+        let bytes = serde_json::to_vec(&day).expect("in memory");
+        assert_eq!(Day::parse(&bytes), Ok(day.clone()));
+        let later = serde_json::to_vec(&Day { version: 2, ..day }).expect("in memory");
+        assert_eq!(Day::parse(&later), Err("a record of version 2; this program knows version 1".to_owned()));
+        assert!(Day::parse(b"{").is_err_and(|text| text.starts_with("no record of a day: ")));
+    }
+}

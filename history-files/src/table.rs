@@ -1,0 +1,174 @@
+//! A file of a table while it is written: in a temporary file without a name, which goes if the program does.
+//!
+//! Not here: the columns ([`crate::metrics`], [`crate::calls`]), where the file goes ([`crate::destination`]).
+
+use crate::error::Error;
+use data_encoding::HEXLOWER;
+use jiff::civil::Date;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+
+/// Rows of a table, by columns.
+pub type Rows = arrow_array::RecordBatch;
+
+/// Version of the tables' columns. Columns are added; one that changes its meaning makes another version.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Rows of a group, at most: a reader skips the groups whose statistics do not fit.
+const GROUP_ROWS_MAX: usize = 128 << 10;
+
+/// Level of the compression.
+const ZSTD_LEVEL: i32 = 6;
+
+/// A table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Table {
+    /// Metrics of hosts by minute or hour.
+    Metrics,
+    /// Ended calls.
+    Calls,
+}
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Table; 2] = [Table::Metrics, Table::Calls];
+
+    /// Name of the table.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Table::Metrics => "metrics",
+            Table::Calls => "calls",
+        }
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a file holds: one day of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The table.
+    pub table: Table,
+    /// The domain.
+    pub domain: String,
+    /// The day, in UTC.
+    pub date: Date,
+}
+
+/// A table that is being written.
+pub struct TableFile {
+    part: Part,
+    writer: ArrowWriter<Hashed>,
+    rows: u64,
+}
+
+/// A file that is complete.
+#[derive(Debug)]
+pub struct Finished {
+    /// What it holds.
+    pub part: Part,
+    /// The file, to be read from its start.
+    pub file: File,
+    /// Number of rows.
+    pub rows: u64,
+    /// Length, in bytes.
+    pub len_bytes: u64,
+    /// SHA-256, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl TableFile {
+    /// Begins a file with the columns of this batch, which may be empty.
+    ///
+    /// # Errors
+    /// If there is no room for a temporary file.
+    pub fn create(part: Part, first: &Rows) -> Result<TableFile, Error> {
+        let folder = std::env::temp_dir();
+        let what = || format!("a temporary file in {} (see TMPDIR)", folder.display());
+        let file = tempfile::tempfile_in(&folder).map_err(Error::io(what()))?;
+        let hashed = Hashed { file, hash: Sha256::new(), len_bytes: 0 };
+        let writer = ArrowWriter::try_new(hashed, first.schema(), Some(properties(&part)));
+        let writer = writer.map_err(Error::parquet(what()))?;
+        let mut table = TableFile { part, writer, rows: 0 };
+        table.write(first)?;
+        Ok(table)
+    }
+
+    /// Appends rows with the same columns.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write(&mut self, rows: &Rows) -> Result<(), Error> {
+        self.rows += rows.num_rows() as u64;
+        let Part { table, date, .. } = &self.part;
+        self.writer.write(rows).map_err(Error::parquet(format!("table {table} of {date}")))
+    }
+
+    /// Number of rows so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(self) -> Result<Finished, Error> {
+        let TableFile { part, writer, rows } = self;
+        let what = format!("table {} of {}", part.table, part.date);
+        let Hashed { file, hash, len_bytes } = writer.into_inner().map_err(Error::parquet(what))?;
+        let sha256 = HEXLOWER.encode(&hash.finalize());
+        Ok(Finished { part, file, rows, len_bytes, sha256 })
+    }
+}
+
+fn properties(part: &Part) -> WriterProperties {
+    let Part { table, domain, date } = part;
+    let about = [
+        ("visperf.table", table.as_str().to_owned()),
+        ("visperf.schema", SCHEMA_VERSION.to_string()),
+        ("visperf.domain", domain.clone()),
+        ("visperf.date", date.to_string()),
+    ];
+    let about = about.map(|(name, value)| KeyValue::new(name.to_owned(), value));
+    WriterProperties::builder()
+        .set_created_by(concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("a level")))
+        .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
+        .set_key_value_metadata(Some(about.to_vec()))
+        .build()
+}
+
+/// A file, and the checksum of what was written to it.
+struct Hashed {
+    file: File,
+    hash: Sha256,
+    len_bytes: u64,
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = self.file.write(bytes)?;
+        self.hash.update(&bytes[..len]);
+        self.len_bytes += len as u64;
+        Ok(len)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

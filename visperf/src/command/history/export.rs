@@ -1,0 +1,235 @@
+//! `visperf history export`: days that are over, as Parquet files.
+//!
+//! Rule: a day that was exported is not exported again, unless more is known of it now. Not here: the rows
+//! (`source`), the files (`history_files`).
+
+use super::source::{Reach, Source};
+use super::{day, failed};
+use crate::exit::Failure;
+use crate::harmless::clean;
+use crate::options::{OfDomain, Query, chosen};
+use crate::output::figures::{count, whole_bytes};
+use crate::output::{as_answered, note, times};
+use history_files::day::{Day, DayFile};
+use history_files::destination::Destination;
+use history_files::table::{Finished, Part, Rows, Table, TableFile};
+use history_files::{calls, metrics};
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::civil::Date;
+use std::io::IsTerminal as _;
+use wire::api::UnixTime;
+use wire::api::calls::Calls;
+use wire::api::history::{DomainHistory, HostBehind};
+
+/// Export the days that are over as Parquet files
+///
+/// Every day from the oldest that is stored until yesterday (UTC) that is not there yet. Interrupted, it goes on
+/// with the next start. Calls of other users are exported by root and by operators of the domain only.
+///
+/// An object store that speaks S3 is named s3://BUCKET/PREFIX; its endpoint and credentials are read from the
+/// variables AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf history export /srv/grid-history
+  visperf history export /srv/grid-history --since 2026-11-01 --until 2026-11-07
+  AWS_ENDPOINT_URL=http://127.0.0.1:3900 AWS_REGION=garage \\
+      visperf history export s3://grid-history/physics
+
+For every day: a timer or cron job that runs it once a day, shortly after
+midnight UTC.")]
+pub(super) struct Args {
+    /// Folder, which is created if it does not exist, or s3://BUCKET/PREFIX
+    #[arg(value_name = "PLACE", value_parser = chosen)]
+    place: String,
+    /// Only this day (UTC) and later ones
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    since: Option<Date>,
+    /// Only this day (UTC) and earlier ones
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    until: Option<Date>,
+    /// Export days again that are there already
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
+}
+
+/// Export.
+///
+/// # Errors
+/// If no daemon is reached, or something cannot be written.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    // What is exported may concern persons: it is for its owner and group.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
+    let destination = Destination::open(&args.place, true).map_err(failed)?;
+    let mut source = Source::new(&args.query.target, &args.whose)?;
+    let reach = source.reach()?;
+    let days = reach.days(args.since, args.until, times::now());
+    let bar = bar(days.len());
+    let mut output = args.query.width.output();
+    let (mut exported, mut own_calls_only) = (Vec::new(), false);
+    for date in days.iter().copied() {
+        let known = destination.day(&source.domain, date).map_err(failed)?;
+        if args.again || known.as_ref().is_none_or(|known| has_more(known, &reach)) {
+            let day = one(&mut source, &destination, date, known.as_ref(), &bar)?;
+            own_calls_only |= day.own_calls_only;
+            bar.suspend(|| match args.query.json {
+                true => output.json(&as_answered(&day)?),
+                false => output.line(&line(&day)),
+            })?;
+            exported.push(day);
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    output.flush()?;
+    if args.query.json {
+        return Ok(());
+    }
+    note(&summary(&exported, days.len(), &destination));
+    if own_calls_only {
+        note("calls of other users are left out: root and operators of the domain export all");
+    }
+    Ok(())
+}
+
+fn bar(days: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} days {wide_msg}");
+    ProgressBar::new(days as u64).with_style(style.expect("a constant template"))
+}
+
+/// Whether more can be exported of a day than was: a host that was behind has more now.
+fn has_more(known: &Day, reach: &Reach) -> bool {
+    known.behind.iter().any(|HostBehind { host, until }| reach.behind.get(host).is_none_or(|now| now > until))
+}
+
+/// Exports a day; the bar shows how far. What is there already stays if it has more rows: minutes that are no longer
+/// stored, calls that the caller may not see.
+fn one(
+    source: &mut Source,
+    destination: &Destination,
+    date: Date,
+    known: Option<&Day>,
+    bar: &ProgressBar,
+) -> Result<Day, Failure> {
+    let show = |what: &str| bar.set_message(clean(&format!("{date}: {what}")).into_owned());
+    let mut day = Day::new(&source.domain, date, UnixTime(times::now()));
+    let mut of_metrics = Growing::new(Table::Metrics, &day);
+    show("metrics");
+    source.metrics(date, |DomainHistory { history, behind }| {
+        day.behind.clone_from(behind);
+        let host = history.series.last().and_then(|series| series.host.as_deref());
+        show(&format!("metrics of {}", host.unwrap_or_default()));
+        of_metrics.write(&metrics::rows(history))
+    })?;
+    show("calls");
+    let mut of_calls = Growing::new(Table::Calls, &day);
+    source.calls(date, |Calls { calls, stored_own_only, .. }| {
+        day.own_calls_only |= stored_own_only;
+        of_calls.write(&calls::rows(calls))
+    })?;
+    let files = [of_metrics.finish()?, of_calls.finish()?];
+    destination.forget(&day.domain, date).map_err(failed)?;
+    for file in files {
+        let there = known.and_then(|known| known.file(file.part.table));
+        day.files.push(match there.filter(|there| there.rows > file.rows) {
+            Some(there) => {
+                let stored = count(file.rows, "row");
+                let text = format!("{}: kept, as only {stored} of it are stored now", there.path);
+                bar.suspend(|| note(&text));
+                there.clone()
+            }
+            None => destination.put(file).map_err(failed)?,
+        });
+    }
+    destination.record(&day).map_err(failed)?;
+    Ok(day)
+}
+
+/// A file that begins with its first rows.
+struct Growing {
+    part: Part,
+    file: Option<TableFile>,
+}
+
+impl Growing {
+    fn new(table: Table, Day { domain, date, .. }: &Day) -> Growing {
+        Growing { part: Part { table, domain: domain.clone(), date: *date }, file: None }
+    }
+
+    fn write(&mut self, rows: &Rows) -> Result<(), Failure> {
+        match &mut self.file {
+            Some(file) => file.write(rows).map_err(failed),
+            None => {
+                self.file = Some(TableFile::create(self.part.clone(), rows).map_err(failed)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Finished, Failure> {
+        let file = self.file.ok_or_else(|| Failure::Failed("the daemon answered with no page".to_owned()))?;
+        file.finish().map_err(failed)
+    }
+}
+
+/// Line about a day.
+fn line(day: &Day) -> String {
+    let rows = |file: &DayFile| format!("{} {}", file.table, count(file.rows, "row"));
+    let files: Vec<String> = day.files.iter().map(rows).collect();
+    let behind = match day.behind.len() {
+        0 => String::new(),
+        hosts => format!(", behind: {}", count(hosts as u64, "host")),
+    };
+    format!("{}  {}, {}{behind}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
+}
+
+fn summary(exported: &[Day], days: usize, destination: &Destination) -> String {
+    let there = days - exported.len();
+    match (days, exported.len()) {
+        (0, _) => "no day is over and stored that fits; a day (UTC) is exported when it is over".to_owned(),
+        (_, 0) => format!("nothing to do: {} in {destination} already", count(there as u64, "day")),
+        (_, new) => {
+            let bytes: u64 = exported.iter().map(Day::len_bytes).sum();
+            format!(
+                "{} exported to {destination}, {}; {there} there already",
+                count(new as u64, "day"),
+                whole_bytes(bytes)
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::civil::date;
+    use std::collections::BTreeMap;
+    use wire::time::Time;
+
+    fn at(minute: i64) -> UnixTime {
+        UnixTime(Time::from_micros(minute * 60_000_000))
+    }
+
+    #[test]
+    fn a_day_is_exported_again_once_more_is_known_of_a_host() {
+        let mut day = Day::new("physics", date(2026, 11, 26), at(0));
+        let reach = |behind: &[(&str, i64)]| Reach {
+            behind: behind
+                .iter()
+                .map(|(host, until)| ((*host).to_owned(), at(*until)))
+                .collect::<BTreeMap<_, _>>(),
+            ..Reach::default()
+        };
+        assert!(!has_more(&day, &reach(&[("wn02", 7)])), "it was complete");
+        day.behind = vec![HostBehind { host: "wn01".to_owned(), until: at(5) }];
+        assert!(!has_more(&day, &reach(&[("wn01", 5), ("wn02", 7)])), "it is still away");
+        assert!(has_more(&day, &reach(&[("wn01", 6)])));
+        assert!(has_more(&day, &reach(&[])), "it is complete now");
+    }
+}

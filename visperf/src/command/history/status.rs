@@ -1,0 +1,110 @@
+//! `visperf history status`: how far the stored past of a domain reaches, and what of it is exported.
+//!
+//! Not here: the export (`export`).
+
+use super::failed;
+use super::source::{Reach, Source};
+use crate::exit::Failure;
+use crate::options::{OfDomain, Query, chosen};
+use crate::output::figures::count;
+use crate::output::table::{Cell, Table};
+use crate::output::times::{self, in_table, offset_now, shown};
+use crate::output::{Color, Output, note};
+use history_files::destination::Destination;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde_json::json;
+
+/// Print how far the stored past reaches, and what of it is exported
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf history status
+  visperf history status /srv/grid-history")]
+pub(super) struct Args {
+    /// Place of an export, to compare with: a folder, or s3://BUCKET/PREFIX
+    #[arg(value_name = "PLACE", value_parser = chosen)]
+    place: Option<String>,
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
+}
+
+/// Days that are stored and over, and those of them that are not exported.
+struct Exported {
+    days: Vec<Date>,
+    missing: Vec<Date>,
+}
+
+/// Print the state.
+///
+/// # Errors
+/// If no daemon is reached, or the place cannot be read.
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let mut source = Source::new(&args.query.target, &args.whose)?;
+    let reach = source.reach()?;
+    let exported = args.place.as_deref().map(|place| compare(place, &source.domain, &reach)).transpose()?;
+    let mut output = args.query.width.output();
+    if args.query.json {
+        output.json(&json(&source.domain, &reach, exported.as_ref()))?;
+        return output.flush();
+    }
+    print(&reach, &mut output)?;
+    output.flush()?;
+    let zone = TimeZone::system();
+    for (host, until) in &reach.behind {
+        note(&format!("metrics of {host} are copied until {}", shown(until.0, &zone)));
+    }
+    if let (Some(Exported { days, missing }), Some(place)) = (exported, &args.place) {
+        let days = count(days.len() as u64, "day");
+        note(&match missing.as_slice() {
+            [] => format!("all that is over, {days}, is exported to {place}"),
+            [first, ..] => format!(
+                "of {days} that are over, {} not exported to {place}, from {first} on",
+                match missing.len() {
+                    1 => "1 is".to_owned(),
+                    more => format!("{more} are"),
+                }
+            ),
+        });
+    }
+    Ok(())
+}
+
+fn compare(place: &str, domain: &str, reach: &Reach) -> Result<Exported, Failure> {
+    let destination = Destination::open(place, false).map_err(failed)?;
+    let days = reach.days(None, None, times::now());
+    let mut missing = Vec::new();
+    for date in &days {
+        if destination.day(domain, *date).map_err(failed)?.is_none() {
+            missing.push(*date);
+        }
+    }
+    Ok(Exported { days, missing })
+}
+
+fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {
+    let zone = TimeZone::system();
+    let mut table = Table::new(&["STORED", "SINCE"]).offset(offset_now(&zone));
+    let tiers = reach.tiers.iter().map(|tier| (format!("metrics, {}", tier.tier), tier.time));
+    let calls = reach.calls.map(|time| ("calls".to_owned(), time));
+    for (name, time) in tiers.chain(calls) {
+        let time = Cell::time(in_table(time.0, &zone, output));
+        table.row(vec![Cell::whole(name).color(Color::Name), time]);
+    }
+    table.print(output)
+}
+
+fn json(domain: &str, reach: &Reach, exported: Option<&Exported>) -> serde_json::Value {
+    let mut answer = json!({
+        "domain": domain,
+        "tiers": reach.tiers,
+        "calls_since": reach.calls,
+        "behind": reach.behind,
+    });
+    if let Some(Exported { days, missing }) = exported {
+        answer["days"] = json!(days);
+        answer["missing"] = json!(missing);
+    }
+    answer
+}
