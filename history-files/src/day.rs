@@ -30,6 +30,9 @@ pub struct Day {
     pub exported: UnixTime,
     /// The files.
     pub files: Vec<DayFile>,
+    /// Until when, if the day was not over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<UnixTime>,
     /// Hosts whose metrics ended before the day did when it was exported.
     pub behind: Vec<HostBehind>,
     /// Only calls of the user who exported.
@@ -63,6 +66,7 @@ impl Day {
             date,
             exported,
             files: Vec::new(),
+            until: None,
             behind: Vec::new(),
             own_calls_only: false,
         }

@@ -20,6 +20,8 @@ use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
 const DAY: Duration = Duration::from_secs(86_400);
+/// A day is over this time after its end.
+const COPIED_AFTER: Duration = Duration::from_secs(300);
 /// Days that are over.
 const DAYS: u32 = 3;
 /// Samples are so far apart: three a minute.
@@ -38,6 +40,7 @@ struct Site {
     folder: tempfile::TempDir,
     _daemon: Daemon,
     address: SocketAddr,
+    /// Start of the first day that is not over.
     today: Time,
 }
 
@@ -45,7 +48,8 @@ impl Site {
     fn start() -> Site {
         let folder = tempfile::tempdir().unwrap();
         let now = overlay::clock::calendar();
-        let today = Time::from_micros(now.micros() - now.micros() % DAY.as_micros() as i64);
+        let over = now.minus(COPIED_AFTER).micros();
+        let today = Time::from_micros(over - over % DAY.as_micros() as i64);
         remember(&folder.path().join("state/sensor"), today.minus(DAY * DAYS), now);
         let log = folder.path().join("jobcomp.log");
         std::fs::write(&log, jobs(today.minus(DAY * DAYS))).unwrap();
@@ -218,6 +222,21 @@ fn every_day_that_is_over_is_exported_once() {
     assert!(note(&listed).contains("5 of 6 files are") && note(&listed).contains("metrics.parquet"));
     assert_eq!(site.export(&["--again", "--since", &site.day(1), "--until", &site.day(1)]).len(), 1);
     assert!(site.history("list", &["--verify"]).status.success());
+}
+
+#[test]
+fn a_day_that_is_not_over_is_written_again() {
+    let site = Site::start();
+    let today = site.day(DAYS);
+    let export = || site.export(&["--today", "--since", &today, "--until", &today]);
+    let [first, second] = [export(), export()];
+    let until = |days: &[Value]| days[0]["until"].as_f64().unwrap();
+    assert_eq!((first.len(), first[0]["date"].as_str()), (1, Some(today.as_str())));
+    assert!(until(&second) > until(&first));
+    let listed = site.history("list", &["--verify"]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("not over") && listed.status.success());
+    let status = site.history("status", &[]);
+    assert!(note(&status).contains("of 3 days that are over, 3 are not exported"), "{}", note(&status));
 }
 
 #[test]

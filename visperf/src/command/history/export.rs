@@ -3,7 +3,7 @@
 //! Rule: a day that was exported is not exported again, unless more is known of it now. Not here: the rows
 //! (`source`), the files (`history_files`).
 
-use super::source::{Reach, Source};
+use super::source::{Reach, Source, is_over};
 use super::{day, failed};
 use crate::exit::Failure;
 use crate::harmless::clean;
@@ -32,6 +32,7 @@ use wire::api::history::{DomainHistory, HostBehind};
 #[command(after_long_help = "Examples:
   visperf history export /srv/grid-history
   visperf history export /srv/grid-history --since 2026-11-01 --until 2026-11-07
+  visperf history export ./history --today
   AWS_ENDPOINT_URL=http://127.0.0.1:3900 AWS_REGION=garage \\
       visperf history export s3://grid-history/physics
 
@@ -47,6 +48,9 @@ pub(super) struct Args {
     /// Only this day (UTC) and earlier ones
     #[arg(long, value_name = "DAY", value_parser = day)]
     until: Option<Date>,
+    /// Also what there is of a day that is not over; the next export writes it again
+    #[arg(long)]
+    today: bool,
     /// Export days again that are there already
     #[arg(long)]
     again: bool,
@@ -66,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let destination = Destination::open(&args.place, true).map_err(failed)?;
     let mut source = Source::new(&args.query.target, &args.whose)?;
     let reach = source.reach()?;
-    let days = reach.days(args.since, args.until, times::now());
+    let days = reach.days(args.since, args.until, args.today, times::now());
     let bar = bar(days.len());
     let mut output = args.query.width.output();
     let (mut exported, mut own_calls_only) = (Vec::new(), false);
@@ -103,9 +107,13 @@ fn bar(days: usize) -> ProgressBar {
     ProgressBar::new(days as u64).with_style(style.expect("a constant template"))
 }
 
-/// Whether more can be exported of a day than was: a host that was behind has more now.
+/// Whether more can be exported of a day than was: it was not over, or a host that was behind has more now.
 fn has_more(known: &Day, reach: &Reach) -> bool {
-    known.behind.iter().any(|HostBehind { host, until }| reach.behind.get(host).is_none_or(|now| now > until))
+    known.until.is_some()
+        || known
+            .behind
+            .iter()
+            .any(|HostBehind { host, until }| reach.behind.get(host).is_none_or(|now| now > until))
 }
 
 /// Exports a day; the bar shows how far. What is there already stays if it has more rows: minutes that are no longer
@@ -118,7 +126,9 @@ fn one(
     bar: &ProgressBar,
 ) -> Result<Day, Failure> {
     let show = |what: &str| bar.set_message(clean(&format!("{date}: {what}")).into_owned());
-    let mut day = Day::new(&source.domain, date, UnixTime(times::now()));
+    let now = times::now();
+    let mut day = Day::new(&source.domain, date, UnixTime(now));
+    day.until = (!is_over(date, now)).then_some(UnixTime(now));
     let mut of_metrics = Growing::new(Table::Metrics, &day);
     show("metrics");
     source.metrics(date, |DomainHistory { history, behind }| {
@@ -186,13 +196,17 @@ fn line(day: &Day) -> String {
         0 => String::new(),
         hosts => format!(", behind: {}", count(hosts as u64, "host")),
     };
-    format!("{}  {}, {}{behind}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
+    let open = if day.until.is_some() { ", not over" } else { "" };
+    format!("{}  {}, {}{behind}{open}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
 }
 
 fn summary(exported: &[Day], days: usize, destination: &Destination) -> String {
     let there = days - exported.len();
     match (days, exported.len()) {
-        (0, _) => "no day is over and stored that fits; a day (UTC) is exported when it is over".to_owned(),
+        (0, _) => {
+            "no day is over and stored that fits; a day (UTC) is exported when it is over, or with --today"
+                .to_owned()
+        }
         (_, 0) => format!("nothing to do: {} in {destination} already", count(there as u64, "day")),
         (_, new) => {
             let bytes: u64 = exported.iter().map(Day::len_bytes).sum();
@@ -227,6 +241,9 @@ mod tests {
             ..Reach::default()
         };
         assert!(!has_more(&day, &reach(&[("wn02", 7)])), "it was complete");
+        day.until = Some(at(1));
+        assert!(has_more(&day, &reach(&[])), "it was not over");
+        day.until = None;
         day.behind = vec![HostBehind { host: "wn01".to_owned(), until: at(5) }];
         assert!(!has_more(&day, &reach(&[("wn01", 5), ("wn02", 7)])), "it is still away");
         assert!(has_more(&day, &reach(&[("wn01", 6)])));

@@ -68,15 +68,17 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "SIZE", "EXPORTED", "BEHIND"];
+    let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "SIZE", "EXPORTED", "INCOMPLETE"];
     let zone = TimeZone::system();
-    let mut table = Table::new(&heads).spares(&["BEHIND", "EXPORTED", "SIZE"]).offset(offset_now(&zone));
+    let mut table = Table::new(&heads).spares(&["INCOMPLETE", "EXPORTED", "SIZE"]).offset(offset_now(&zone));
     for day in days {
         let rows = |table: table::Table| {
             let rows = day.file(table).map(|file| file.rows);
             Cell::figure(rows.map(|rows| rows.to_string()).unwrap_or_default())
         };
-        let behind: Vec<&str> = day.behind.iter().map(|behind| behind.host.as_str()).collect();
+        let open = day.until.map(|_| "not over");
+        let behind = day.behind.iter().map(|behind| behind.host.as_str());
+        let incomplete: Vec<&str> = open.into_iter().chain(behind).collect();
         table.row(vec![
             Cell::text(&day.domain).color(Color::Name),
             Cell::whole(day.date.to_string()),
@@ -84,7 +86,7 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             rows(table::Table::Calls),
             Cell::figure(whole_bytes(day.len_bytes())),
             Cell::time(in_table(day.exported.0, &zone, output)),
-            Cell::text(behind.join(", ")).color(Color::Dim),
+            Cell::text(incomplete.join(", ")).color(Color::Dim),
         ]);
     }
     table.print(output)

@@ -143,9 +143,9 @@ impl Source {
 }
 
 impl Reach {
-    /// The days that are stored, of those wanted, and over.
-    pub(super) fn days(&self, since: Option<Date>, until: Option<Date>, now: Time) -> Vec<Date> {
-        let last = date_of(now.minus(COPIED_AFTER)).yesterday().ok();
+    /// The days that are stored, of those wanted, and over; with `open` also those that are not.
+    pub(super) fn days(&self, since: Option<Date>, until: Option<Date>, open: bool, now: Time) -> Vec<Date> {
+        let last = if open { Some(date_of(now)) } else { date_of(now.minus(COPIED_AFTER)).yesterday().ok() };
         let last = until.into_iter().chain(last).min();
         let first = since.into_iter().chain(self.since().map(date_of)).max();
         let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
@@ -158,6 +158,11 @@ impl Reach {
         let times = self.tiers.iter().filter(|tier| tier.tier != "raw").map(|tier| tier.time);
         times.chain(self.calls).min().map(|UnixTime(time)| time)
     }
+}
+
+/// Whether all of a day can be known at this time.
+pub(super) fn is_over(date: Date, now: Time) -> bool {
+    span(date).end <= now.minus(COPIED_AFTER)
 }
 
 /// The day (UTC) of a time.
@@ -192,7 +197,7 @@ mod tests {
         let tiers = vec![age("raw", at(2, 1)), age("1m", at(4, 5)), age("1h", at(3, 23))];
         let mut reach = Reach { tiers, ..Reach::default() };
         let days = |reach: &Reach, since, until, now| -> Vec<i8> {
-            reach.days(since, until, now).into_iter().map(Date::day).collect()
+            reach.days(since, until, false, now).into_iter().map(Date::day).collect()
         };
         assert_eq!(days(&reach, None, None, at(7, 3)), [3, 4, 5, 6]);
         let midnight = at(7, 0);
@@ -201,6 +206,8 @@ mod tests {
         assert_eq!(days(&reach, Some(date(2026, 11, 5)), None, at(7, 3)), [5, 6]);
         assert_eq!(days(&reach, None, Some(date(2026, 11, 4)), at(7, 3)), [3, 4]);
         assert_eq!(days(&reach, Some(date(2026, 11, 9)), None, at(7, 3)), [0; 0]);
+        let open: Vec<i8> = reach.days(None, None, true, midnight).into_iter().map(Date::day).collect();
+        assert_eq!(open, [3, 4, 5, 6, 7], "those that are not over too");
         reach.calls = Some(UnixTime(at(1, 0)));
         assert_eq!(days(&reach, None, None, at(3, 3)), [1, 2]);
         assert_eq!(days(&Reach::default(), None, None, at(3, 3)), [0; 0]);

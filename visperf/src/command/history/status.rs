@@ -73,10 +73,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 fn compare(place: &str, domain: &str, reach: &Reach) -> Result<Exported, Failure> {
     let destination = Destination::open(place, false).map_err(failed)?;
-    let days = reach.days(None, None, times::now());
+    let days = reach.days(None, None, false, times::now());
     let mut missing = Vec::new();
     for date in &days {
-        if destination.day(domain, *date).map_err(failed)?.is_none() {
+        let known = destination.day(domain, *date).map_err(failed)?;
+        if known.is_none_or(|known| known.until.is_some()) {
             missing.push(*date);
         }
     }
