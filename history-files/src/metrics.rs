@@ -41,6 +41,7 @@ fn columns(rows: &[Row], tiers: &[TierPart]) -> Vec<Column> {
         numbers("sum", summaries().map(|summary| summary.sum.as_f64())),
         numbers("last", summaries().map(|summary| summary.last.as_f64())),
         known_numbers("increase", summaries().map(|summary| summary.increase.map(|value| value.as_f64()))),
+        known_numbers("increase_seconds", summaries().map(|summary| summary.increase_secs)),
     ]
 }
 

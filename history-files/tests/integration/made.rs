@@ -49,6 +49,7 @@ pub(crate) fn history() -> History {
             sum: Value(Number::Real(60.0 * value as f64)),
             last: whole(value + 59),
             increase: Some(whole(60)),
+            increase_secs: Some(59.5),
         }
     };
     let times = [0, 60].into_iter().chain(120..130);

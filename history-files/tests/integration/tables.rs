@@ -41,8 +41,8 @@ fn metrics_are_read_back() {
         batch.column_by_name(name).expect("numbers").as_primitive::<Float64Type>().value(row)
     };
     assert_eq!(
-        ["min", "max", "sum", "last", "increase"].map(|name| number(name, 2)),
-        [7200.0, 7259.0, 432_000.0, 7259.0, 60.0]
+        ["min", "max", "sum", "last", "increase", "increase_seconds"].map(|name| number(name, 2)),
+        [7200.0, 7259.0, 432_000.0, 7259.0, 60.0, 59.5]
     );
     assert_eq!(batch.column_by_name("count").expect("counts").as_primitive::<Int64Type>().value(2), 60);
     assert_eq!(texts(batch, "host")[24], Some("wn02".to_owned()));

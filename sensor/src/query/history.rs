@@ -235,6 +235,7 @@ fn summary(point: &Point) -> StepSummary {
         sum: number(bucket.sum),
         last: number(bucket.last),
         increase: bucket.increase.map(number),
+        increase_secs: bucket.increase.map(|_| Duration::from_millis(bucket.increase_millis).as_secs_f64()),
     }
 }
 

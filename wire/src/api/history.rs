@@ -258,6 +258,10 @@ pub struct StepSummary {
     /// Increase of a counter, corrected for resets. Absent for other metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub increase: Option<Value>,
+    /// Time in which it increased so much, in seconds: from the sample before the step to the last one in it. Absent for other
+    /// metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub increase_secs: Option<f64>,
 }
 
 /// Part of an answer, and what it was read from.
