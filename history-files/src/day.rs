@@ -1,7 +1,7 @@
 //! Record of a day: which files it has, and what is known to be missing in them.
 //!
-//! Pure. Rule: a day without a record is not there, whatever files there are: an export of it begins by deleting its
-//! record and ends by writing it. Not here: where records are stored ([`crate::destination`]).
+//! Pure. Rule: a day without a record is not there, whatever files there are: its record is written last. Where files are
+//! replaced, the record is marked as unfinished before. Not here: where records are stored ([`crate::destination`]).
 
 use crate::table::{Finished, Part, Table};
 use jiff::civil::Date;
@@ -30,6 +30,9 @@ pub struct Day {
     pub exported: UnixTime,
     /// The files.
     pub files: Vec<DayFile>,
+    /// Its files are being replaced, or that was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// Until when, if the day was not over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UnixTime>,
@@ -66,6 +69,7 @@ impl Day {
             date,
             exported,
             files: Vec::new(),
+            unfinished: false,
             until: None,
             behind: Vec::new(),
             own_calls_only: false,

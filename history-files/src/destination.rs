@@ -6,36 +6,29 @@
 use crate::day::{self, Day, DayFile};
 use crate::error::Error;
 use crate::table::Finished;
+use crate::{bucket, folder};
 use data_encoding::HEXLOWER;
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::civil::Date;
-use object_store::aws::AmazonS3Builder;
 use object_store::buffered::BufWriter;
-use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::prefix::PrefixStore;
-use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::io::{Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Start of the name of a place in an object store.
 const S3: &str = "s3://";
 
-/// Permission of all users to write.
-const OTHERS_WRITE: u32 = 0o002;
-
-/// How long a request to an object store is repeated.
-const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
-
 /// Where exports are stored.
 #[derive(Debug)]
 pub struct Destination {
     store: Arc<dyn ObjectStore>,
+    /// Its path, if it is a folder.
+    folder: Option<PathBuf>,
     runtime: Runtime,
     name: String,
 }
@@ -56,13 +49,15 @@ impl Destination {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::io("a runtime"))?;
         let store = match name.strip_prefix(S3) {
-            Some(rest) => bucket(name, rest)?,
-            None if name.is_empty() || name.contains("://") => {
-                return Err(Error::Place { found: name.to_owned() });
+            Some(rest) => (bucket::open(name, rest)?, None),
+            None if name.is_empty() || is_url(name) => return Err(Error::Place { found: name.to_owned() }),
+            None => {
+                let (store, root) = folder::open(name, create)?;
+                (store, Some(root))
             }
-            None => folder(name, create)?,
         };
-        Ok(Destination { store, runtime, name: name.to_owned() })
+        let (store, folder) = store;
+        Ok(Destination { store, folder, runtime, name: name.to_owned() })
     }
 
     /// Stores a file, reads it back and compares.
@@ -72,6 +67,7 @@ impl Destination {
     pub fn put(&self, mut finished: Finished) -> Result<DayFile, Error> {
         let entry = DayFile::of(&finished);
         let path = Path::from(entry.path.as_str());
+        self.check(&entry.path)?;
         finished.file.seek(SeekFrom::Start(0)).map_err(Error::io("a temporary file"))?;
         self.runtime.block_on(async {
             let mut file = tokio::fs::File::from_std(finished.file);
@@ -131,24 +127,13 @@ impl Destination {
         }
     }
 
-    /// Deletes the record of a day, so that the day is not there until it is exported again.
-    ///
-    /// # Errors
-    /// If it is there and cannot be deleted.
-    pub fn forget(&self, domain: &str, date: Date) -> Result<(), Error> {
-        let path = Day::path(domain, date);
-        match self.runtime.block_on(self.store.delete(&Path::from(path.as_str()))) {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(self.failed(&path)(error)),
-        }
-    }
-
     /// Stores the record of a day.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn record(&self, day: &Day) -> Result<(), Error> {
         let path = Day::path(&day.domain, day.date);
+        self.check(&path)?;
         let bytes = serde_json::to_vec_pretty(day).expect("a record is written as JSON");
         let location = Path::from(path.as_str());
         self.runtime.block_on(self.store.put(&location, bytes.into())).map(|_| ()).map_err(self.failed(&path))
@@ -166,12 +151,21 @@ impl Destination {
             let path = found.location.to_string();
             let read = self.runtime.block_on(self.read(&found.location)).map_err(self.failed(&path));
             match read.and_then(|bytes| self.parse(&path, &bytes)) {
-                Ok(day) => days.push(day),
+                Ok(day) if Day::path(&day.domain, day.date) == path => days.push(day),
+                Ok(Day { domain, date, .. }) => {
+                    let problem = format!("the record of another day, {date} of {domain}");
+                    problems.push(Error::Record { path: self.path(&path), problem });
+                }
                 Err(error) => problems.push(error),
             }
         }
         days.sort_by(|a, b| (&a.domain, a.date).cmp(&(&b.domain, b.date)));
         Ok((days, problems))
+    }
+
+    /// Checks that a file can be written safely.
+    fn check(&self, path: &str) -> Result<(), Error> {
+        self.folder.as_ref().map_or(Ok(()), |root| folder::check(root, path))
     }
 
     async fn read(&self, path: &Path) -> object_store::Result<bytes::Bytes> {
@@ -192,55 +186,7 @@ impl Destination {
     }
 }
 
-/// A folder of this machine.
-fn folder(name: &str, create: bool) -> Result<Arc<dyn ObjectStore>, Error> {
-    if create {
-        std::fs::create_dir_all(name).map_err(Error::io(format!("folder {name}")))?;
-    }
-    // An error of the system says more than "unable to canonicalize".
-    std::fs::read_dir(name).map_err(Error::io(format!("folder {name}")))?;
-    if create {
-        check_owner(name)?;
-    }
-    let store = LocalFileSystem::new_with_prefix(name)
-        .map_err(|source| Error::Store { place: name.to_owned(), source })?;
-    Ok(Arc::new(store.with_fsync(true)))
-}
-
-/// Refuses to write where another user could have placed links that lead elsewhere.
-fn check_owner(name: &str) -> Result<(), Error> {
-    let metadata = std::fs::metadata(name).map_err(Error::io(format!("folder {name}")))?;
-    let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
-    let reason = match metadata.mode() & OTHERS_WRITE {
-        0 if owner == user || owner == 0 => return Ok(()),
-        0 => format!("it belongs to uid {owner}"),
-        _ => "every user may write to it".to_owned(),
-    };
-    Err(Error::Shared { place: name.to_owned(), reason })
-}
-
-/// A bucket, by the usual variables of the environment: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
-/// `AWS_ENDPOINT_URL` …
-fn bucket(name: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, Error> {
-    let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-    if bucket.is_empty() {
-        return Err(Error::Place { found: name.to_owned() });
-    }
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let endpoint = variable("AWS_ENDPOINT_URL");
-    // Without keys a host of the cloud itself is asked for them, which there is none of at an endpoint of one's own.
-    let keys = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
-    if let Some(missing) = keys.iter().find(|name| !endpoint.is_empty() && variable(name).is_empty()) {
-        return Err(Error::Keys { endpoint, missing });
-    }
-    // Another part of the program may have chosen the same one before.
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let store = AmazonS3Builder::from_env()
-        .with_bucket_name(bucket)
-        // Only where the user's own endpoint has no TLS.
-        .with_allow_http(endpoint.starts_with("http://"))
-        .with_retry(RetryConfig { max_retries: 5, retry_timeout: GIVE_UP_AFTER, ..RetryConfig::default() })
-        .build()
-        .map_err(|source| Error::Store { place: name.to_owned(), source })?;
-    Ok(Arc::new(PrefixStore::new(store, Path::from(prefix))))
+/// Whether a name is one of other places: `gs://bucket`, `s3:/bucket`.
+fn is_url(name: &str) -> bool {
+    name.split_once(":/").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
 }

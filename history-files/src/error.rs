@@ -21,16 +21,26 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// An object store of one's own without keys.
-    #[error("AWS_ENDPOINT_URL is {endpoint}; expected its keys in the environment too, found no {missing}")]
+    /// An object store without keys.
+    #[error(
+        "expected the keys of the object store in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, found no {missing}"
+    )]
     Keys {
-        /// The endpoint.
-        endpoint: String,
         /// Name of the variable.
         missing: &'static str,
     },
+    /// A variable of the environment that cannot be right.
+    #[error("{variable}: expected {expected}, found {found}")]
+    Setting {
+        /// Name of the variable.
+        variable: &'static str,
+        /// What it should be.
+        expected: &'static str,
+        /// What it is, without secrets.
+        found: String,
+    },
     /// The object store cannot be used as it is configured.
-    #[error("{place}: {source}")]
+    #[error("{place}: {}", with_causes(source))]
     Store {
         /// Where.
         place: String,
@@ -55,8 +65,8 @@ pub enum Error {
     },
     /// What was read back is not what was written.
     #[error(
-        "{path}: {len_bytes} bytes with checksum {found} are stored, expected {expected}; does another export write \
-         to the same place?"
+        "{path}: {len_bytes} bytes with SHA-256 {found} are stored, expected {expected}: the file is damaged, or another \
+         export writes to the same place"
     )]
     Different {
         /// The file.
@@ -90,4 +100,18 @@ impl Error {
         let what = what.into();
         |source| Error::Parquet { what, source }
     }
+}
+
+/// An error with what caused it, as far as it does not say that itself.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }

@@ -3,11 +3,13 @@
 //! Rule: a day is there once its record is, which is written last, after every file was read back and compared. The
 //! only crate that names parquet and object_store. Not here: where the rows come from (the command line).
 
+mod bucket;
 pub mod calls;
 mod column;
 pub mod day;
 pub mod destination;
 mod error;
+mod folder;
 pub mod metrics;
 pub mod table;
 

@@ -161,7 +161,7 @@ fn jobs(since: Time) -> String {
     let second = |time: Time| shown(time)[..19].to_owned();
     let line = |number: u32| {
         let (day, place) = (number / JOBS, number % JOBS);
-        let submit = since.plus(DAY * day + Duration::from_secs(60) * (place * 30));
+        let submit = since.plus(DAY * day + Duration::from_secs(60) * (place * 36));
         let (start, end) = (submit.plus(Duration::from_secs(90)), submit.plus(Duration::from_secs(600)));
         let (state, code) = if number.is_multiple_of(3) { ("FAILED", "1:0") } else { ("COMPLETED", "0:0") };
         let user = ["aliu", "mrossi"][number as usize % 2];
@@ -212,6 +212,17 @@ fn every_day_that_is_over_is_exported_once() {
     let listed = site.history("list", &["--verify"]);
     assert!(listed.status.success() && note(&listed).contains("6 of 6 files are as they were exported"));
 
+    // A record that cannot be read stops no other day.
+    let records =
+        [0, 2].map(|day| site.place().join(format!("_visperf/domain=trial/date={}.json", site.day(day))));
+    std::fs::write(&records[0], "{").unwrap();
+    std::fs::remove_file(&records[1]).unwrap();
+    let broken = site.history("export", &[]);
+    assert_eq!(broken.status.code(), Some(1), "{}", note(&broken));
+    assert!(note(&broken).contains("1 day exported") && note(&broken).contains("delete the file"));
+    std::fs::remove_file(&records[0]).unwrap();
+    assert_eq!(site.export(&[]).len(), 1);
+
     let file = site.place().join(again[0]["files"][0]["path"].as_str().unwrap());
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
@@ -250,7 +261,11 @@ fn more_rows_are_not_replaced_by_fewer() {
     let record = site.place().join(format!("_visperf/domain=trial/date={}.json", site.day(2)));
     std::fs::write(record, exported.to_string()).unwrap();
     let kept = site.history("export", &one);
-    assert!(note(&kept).contains("metrics.parquet: kept, as only 48960 rows"), "{}", note(&kept));
+    assert!(
+        note(&kept).contains("metrics.parquet: kept, as only 48960 rows of it are stored and seen now"),
+        "{}",
+        note(&kept)
+    );
     let listed = site.history("list", &["--json", "--verify"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["files"], exported["files"]);
@@ -365,14 +380,18 @@ fn an_object_store_that_does_not_answer_is_said() {
     let site = Site::start();
     let place = OsStr::new("s3://bucket/prefix");
     let endpoint = ("AWS_ENDPOINT_URL", "http://127.0.0.1:9");
-    let no_keys = site.history_of("export", place, &[], &[endpoint, ("AWS_ACCESS_KEY_ID", "")]);
+    let unset = [endpoint, ("AWS_ACCESS_KEY_ID", ""), ("AWS_SECRET_ACCESS_KEY", "")];
+    let no_keys = site.history_of("export", place, &[], &unset);
     assert_eq!(no_keys.status.code(), Some(2), "{}", note(&no_keys));
     assert!(note(&no_keys).contains("found no AWS_ACCESS_KEY_ID"), "{}", note(&no_keys));
     let keys = [endpoint, ("AWS_ACCESS_KEY_ID", "public-id"), ("AWS_SECRET_ACCESS_KEY", "not-to-be-shown")];
     let silent = site.history_of("export", place, &[], &keys);
     assert_eq!(silent.status.code(), Some(1), "{}", note(&silent));
     assert!(note(&silent).contains("s3://bucket/prefix/_visperf/domain=trial/"), "{}", note(&silent));
-    assert!(!note(&silent).contains("not-to-be-shown"));
+    assert!(note(&silent).contains("Connection refused") && !note(&silent).contains("not-to-be-shown"));
+    let wrong =
+        site.history_of("export", place, &[], &[("AWS_ENDPOINT_URL", "127.0.0.1:9"), keys[1], keys[2]]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", note(&wrong));
 }
 
 /// An export to Garage, which speaks S3.

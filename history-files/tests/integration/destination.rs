@@ -37,9 +37,8 @@ fn a_day_is_there_once_its_record_is() {
     assert_eq!(destination.days().expect("readable").0, [day.clone()]);
     // The same again replaces it.
     assert_eq!(put(&destination), day.files[0]);
-    destination.forget(&day.domain, DATE).expect("there");
-    destination.forget(&day.domain, DATE).expect("not there any more");
-    assert_eq!(destination.days().expect("readable").0, []);
+    destination.record(&Day { unfinished: true, ..day.clone() }).expect("room");
+    assert!(destination.days().expect("readable").0[0].unfinished);
 }
 
 #[test]
@@ -87,31 +86,57 @@ fn a_place_that_is_none_is_refused() {
     assert!(error(Destination::open(&missing, false)).contains("No such file or directory"));
     let plain = folder.path().join("plain");
     fs::write(&plain, "").expect("room");
-    assert!(error(Destination::open(&plain.display().to_string(), true)).contains("exists"));
-    for wrong in ["", "s3://", "s3:///prefix", "gs://bucket", "https://example.org/x"] {
+    assert!(error(Destination::open(&plain.display().to_string(), true)).contains("found \"a file, "));
+    for wrong in
+        ["", "s3://", "s3:///prefix", "s3://a b/c", "gs://bucket", "s3:/bucket", "https://example.org/x"]
+    {
         let found = error(Destination::open(wrong, true));
         assert!(found.starts_with("expected a folder, or s3://BUCKET/PREFIX, found"), "{wrong}: {found}");
     }
 }
 
-#[test]
-fn a_folder_in_which_others_may_place_links_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let name = folder.path().display().to_string();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).expect("an owner");
-    assert!(error(Destination::open(&name, true)).contains("every user may write to it"));
-    assert!(Destination::open(&name, false).is_ok(), "reading follows what is there");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o775)).expect("an owner");
-    assert!(Destination::open(&name, true).is_ok());
+fn refused(folder: &Path) -> String {
+    error(open(folder).put(file(Table::Calls, &calls::rows(&[call(7, Outcome::Failed)]))))
 }
 
 #[test]
-fn root_does_not_write_to_the_folder_of_another_user() {
+fn what_others_could_lead_elsewhere_is_not_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mode =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("an owner");
+    mode(folder.path(), 0o1777);
+    assert!(refused(folder.path()).contains("every user may write to it"));
+    let below = folder.path().join("below");
+    assert_eq!(refused(&below), "", "others cannot rename what is in a sticky folder");
+    mode(folder.path(), 0o777);
+    assert!(refused(&below).contains("every user may write to it"), "nor what is above it");
+    mode(folder.path(), 0o755);
+    assert_eq!(refused(&below), "");
+    let elsewhere = folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("room");
+    let table = below.join("calls");
+    fs::rename(&table, folder.path().join("before")).expect("there");
+    std::os::unix::fs::symlink(&elsewhere, &table).expect("room");
+    assert!(refused(&below).contains("it is no folder, but a link"));
+    assert_eq!(fs::read_dir(&elsewhere).expect("a folder").count(), 0);
+}
+
+#[test]
+fn root_does_not_write_where_another_user_is_the_owner() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    std::os::unix::fs::chown(folder.path(), Some(65_534), None).expect("root");
-    let name = folder.path().display().to_string();
-    assert!(error(Destination::open(&name, true)).contains("it belongs to uid 65534"));
+    let below = folder.path().join("below");
+    fs::create_dir(&below).expect("room");
+    let give = |user, group| std::os::unix::fs::chown(folder.path(), Some(user), Some(group)).expect("root");
+    give(65_534, 0);
+    for place in [folder.path(), &below] {
+        assert!(refused(place).contains("it belongs to uid 65534"));
+    }
+    give(0, 65_534);
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o775)).expect("root");
+    assert!(refused(&below).contains("group 65534 may write to it"));
+    give(0, 0);
+    assert_eq!(refused(&below), "");
 }

@@ -5,11 +5,12 @@
 
 use super::source::{Reach, Source, is_over};
 use super::{day, failed};
-use crate::exit::Failure;
+use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{OfDomain, Query, chosen};
 use crate::output::figures::{count, whole_bytes};
-use crate::output::{as_answered, note, times};
+use crate::output::{as_answered, note, report, times};
+use history_files::Error;
 use history_files::day::{Day, DayFile};
 use history_files::destination::Destination;
 use history_files::table::{Finished, Part, Rows, Table, TableFile};
@@ -65,6 +66,13 @@ pub(super) struct Args {
 /// # Errors
 /// If no daemon is reached, or something cannot be written.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let (Some(since), Some(until)) = (args.since, args.until)
+        && since > until
+    {
+        return Err(Failure::Usage(format!(
+            "--since {since} is later than --until {until}: exchange the two"
+        )));
+    }
     // What is exported may concern persons: it is for its owner and group.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     let destination = Destination::open(&args.place, true).map_err(failed)?;
@@ -73,12 +81,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let days = reach.days(args.since, args.until, args.today, times::now());
     let bar = bar(days.len());
     let mut output = args.query.width.output();
-    let (mut exported, mut own_calls_only) = (Vec::new(), false);
+    let (mut exported, mut problems) = (Vec::new(), Vec::new());
     for date in days.iter().copied() {
-        let known = destination.day(&source.domain, date).map_err(failed)?;
+        let known = match destination.day(&source.domain, date) {
+            Err(error @ Error::Record { .. }) => {
+                // The days after it are exported all the same.
+                problems.push(error.to_string());
+                continue;
+            }
+            known => known.map_err(failed)?,
+        };
         if args.again || known.as_ref().is_none_or(|known| has_more(known, &reach)) {
             let day = one(&mut source, &destination, date, known.as_ref(), &bar)?;
-            own_calls_only |= day.own_calls_only;
             bar.suspend(|| match args.query.json {
                 true => output.json(&as_answered(&day)?),
                 false => output.line(&line(&day)),
@@ -89,14 +103,19 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     output.flush()?;
-    if args.query.json {
-        return Ok(());
+    if !args.query.json {
+        note(&summary(&exported, days.len() - problems.len(), &destination));
     }
-    note(&summary(&exported, days.len(), &destination));
-    if own_calls_only {
-        note("calls of other users are left out: root and operators of the domain export all");
+    if exported.iter().any(|day| day.own_calls_only) {
+        note(
+            "stored calls of other users are left out: root, over the daemon's local socket, and operators of the domain export all",
+        );
     }
-    Ok(())
+    problems.iter().for_each(|problem| report(problem));
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Printed(Kind::Failed)),
+    }
 }
 
 fn bar(days: usize) -> ProgressBar {
@@ -107,9 +126,12 @@ fn bar(days: usize) -> ProgressBar {
     ProgressBar::new(days as u64).with_style(style.expect("a constant template"))
 }
 
-/// Whether more can be exported of a day than was: it was not over, or a host that was behind has more now.
+/// Whether more can be exported of a day than was: it was not over, or not all was seen, or a host that was behind has
+/// more now.
 fn has_more(known: &Day, reach: &Reach) -> bool {
-    known.until.is_some()
+    known.unfinished
+        || (known.own_calls_only && !reach.own_calls_only)
+        || known.until.is_some()
         || known
             .behind
             .iter()
@@ -144,13 +166,17 @@ fn one(
         of_calls.write(&calls::rows(calls))
     })?;
     let files = [of_metrics.finish()?, of_calls.finish()?];
-    destination.forget(&day.domain, date).map_err(failed)?;
+    if let Some(known) = known {
+        destination.record(&Day { unfinished: true, ..known.clone() }).map_err(failed)?;
+    }
     for file in files {
-        let there = known.and_then(|known| known.file(file.part.table));
-        day.files.push(match there.filter(|there| there.rows > file.rows) {
-            Some(there) => {
+        let there = known.and_then(|known| Some((known, known.file(file.part.table)?)));
+        let kept = there.filter(|(known, there)| has_less(&day, &file, known, there));
+        day.files.push(match kept {
+            Some((known, there)) => {
+                day.own_calls_only &= known.own_calls_only || there.table != Table::Calls;
                 let stored = count(file.rows, "row");
-                let text = format!("{}: kept, as only {stored} of it are stored now", there.path);
+                let text = format!("{}: kept, as only {stored} of it are stored and seen now", there.path);
                 bar.suspend(|| note(&text));
                 there.clone()
             }
@@ -159,6 +185,12 @@ fn one(
     }
     destination.record(&day).map_err(failed)?;
     Ok(day)
+}
+
+/// Whether a file has less than the one that is there: fewer rows, or not the calls of all.
+fn has_less(day: &Day, file: &Finished, known: &Day, there: &DayFile) -> bool {
+    let is_own = |day: &Day| day.own_calls_only && there.table == Table::Calls;
+    there.rows > file.rows || (is_own(day) && !is_own(known))
 }
 
 /// A file that begins with its first rows.
@@ -243,7 +275,10 @@ mod tests {
         assert!(!has_more(&day, &reach(&[("wn02", 7)])), "it was complete");
         day.until = Some(at(1));
         assert!(has_more(&day, &reach(&[])), "it was not over");
-        day.until = None;
+        (day.until, day.own_calls_only) = (None, true);
+        assert!(has_more(&day, &reach(&[])), "now all calls are seen");
+        assert!(!has_more(&day, &Reach { own_calls_only: true, ..Reach::default() }));
+        day.own_calls_only = false;
         day.behind = vec![HostBehind { host: "wn01".to_owned(), until: at(5) }];
         assert!(!has_more(&day, &reach(&[("wn01", 5), ("wn02", 7)])), "it is still away");
         assert!(has_more(&day, &reach(&[("wn01", 6)])));

@@ -49,7 +49,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut output = args.width.output();
     match args.json {
         true => days.iter().try_for_each(|day| output.json(&as_answered(day)?))?,
-        false if days.is_empty() => note("no day is exported there"),
+        false if days.is_empty() => note(match &args.domain {
+            Some(_) => "no day of this domain is exported there",
+            None => "no day is exported there",
+        }),
         false => print(&days, &mut output)?,
     }
     output.flush()?;
@@ -58,6 +61,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let wrong = files.iter().filter_map(|file| destination.verify(file).err());
         let wrong: Vec<String> = wrong.map(|error| error.to_string()).collect();
         note(&format!("{} of {} files are as they were exported", files.len() - wrong.len(), files.len()));
+        if !wrong.is_empty() {
+            note(
+                "visperf history export PLACE --again --since DAY --until DAY writes a day again, if it is still stored",
+            );
+        }
         problems.extend(wrong);
     }
     problems.iter().for_each(|problem| report(problem));
@@ -76,9 +84,14 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             let rows = day.file(table).map(|file| file.rows);
             Cell::figure(rows.map(|rows| rows.to_string()).unwrap_or_default())
         };
-        let open = day.until.map(|_| "not over");
+        let states = [
+            (day.unfinished, "interrupted"),
+            (day.until.is_some(), "not over"),
+            (day.own_calls_only, "own calls only"),
+        ];
+        let states = states.into_iter().filter_map(|(is_so, state)| is_so.then_some(state));
         let behind = day.behind.iter().map(|behind| behind.host.as_str());
-        let incomplete: Vec<&str> = open.into_iter().chain(behind).collect();
+        let incomplete: Vec<&str> = states.chain(behind).collect();
         table.row(vec![
             Cell::text(&day.domain).color(Color::Name),
             Cell::whole(day.date.to_string()),

@@ -49,15 +49,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Value parser for a day.
 fn day(text: &str) -> Result<Date, String> {
-    text.parse().map_err(|_| format!("expected a day such as 2026-11-26, found {text:?}"))
+    // With a time of the day it would be read too.
+    let day = Some(text).filter(|text| text.len() == "2026-11-26".len()).and_then(|text| text.parse().ok());
+    day.ok_or_else(|| format!("expected a day (UTC) such as 2026-11-26, found {text:?}"))
 }
 
 /// A failure of the files.
 fn failed(error: history_files::Error) -> Failure {
     match error {
-        history_files::Error::Place { .. } | history_files::Error::Keys { .. } => {
-            Failure::Usage(error.to_string())
-        }
+        history_files::Error::Place { .. }
+        | history_files::Error::Keys { .. }
+        | history_files::Error::Setting { .. } => Failure::Usage(error.to_string()),
         history_files::Error::Store { .. }
         | history_files::Error::Shared { .. }
         | history_files::Error::Io { .. }

@@ -10,6 +10,7 @@ use ::client::typed::About;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
+use sensor::config::DOMAIN_DEFAULT;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub(super) struct Reach {
     pub(super) tiers: Vec<TierAge>,
     /// Latest time of the oldest stored call.
     pub(super) calls: Option<UnixTime>,
+    /// Only the caller's own calls, of those that are stored.
+    pub(super) own_calls_only: bool,
     /// Hosts whose metrics are not copied until now, and until when they are.
     pub(super) behind: BTreeMap<String, UnixTime>,
 }
@@ -59,7 +62,8 @@ impl Source {
             Some(domain) => domain.clone(),
             None => {
                 let info = source.ask(&InfoParams {})?;
-                info.domain.unwrap_or(info.host)
+                // A daemon without a domain of its own has the same name for it everywhere.
+                info.domain.filter(|domain| domain != DOMAIN_DEFAULT).unwrap_or(info.host)
             }
         };
         Ok(source)
@@ -79,9 +83,9 @@ impl Source {
         let DomainHistory { history, behind } =
             self.ask(&DomainHistoryParams { history: none, host: None })?;
         let calls = CallsParams { limit: 1, state: Some(State::Ended), ..CallsParams::default() };
-        let Calls { stored_since, .. } = self.ask(&DomainCallsParams(calls))?;
+        let Calls { stored_since, stored_own_only, .. } = self.ask(&DomainCallsParams(calls))?;
         let behind = behind.into_iter().map(|host| (host.host, host.until)).collect();
-        Ok(Reach { tiers: history.oldest, calls: stored_since, behind })
+        Ok(Reach { tiers: history.oldest, calls: stored_since, own_calls_only: stored_own_only, behind })
     }
 
     /// Passes the metrics of a day, a page at a time, to `each`.

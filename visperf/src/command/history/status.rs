@@ -9,7 +9,9 @@ use crate::options::{OfDomain, Query, chosen};
 use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{self, in_table, offset_now, shown};
-use crate::output::{Color, Output, note};
+use crate::output::{Color, Output, note, report};
+use history_files::Error;
+use history_files::day::Day;
 use history_files::destination::Destination;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -56,8 +58,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         note(&format!("metrics of {host} are copied until {}", shown(until.0, &zone)));
     }
     if let (Some(Exported { days, missing }), Some(place)) = (exported, &args.place) {
-        let days = count(days.len() as u64, "day");
+        let (no_day, days) = (days.is_empty(), count(days.len() as u64, "day"));
         note(&match missing.as_slice() {
+            [] if no_day => "no day is over yet".to_owned(),
             [] => format!("all that is over, {days}, is exported to {place}"),
             [first, ..] => format!(
                 "of {days} that are over, {} not exported to {place}, from {first} on",
@@ -76,12 +79,24 @@ fn compare(place: &str, domain: &str, reach: &Reach) -> Result<Exported, Failure
     let days = reach.days(None, None, false, times::now());
     let mut missing = Vec::new();
     for date in &days {
-        let known = destination.day(domain, *date).map_err(failed)?;
-        if known.is_none_or(|known| known.until.is_some()) {
+        let is_there = match destination.day(domain, *date) {
+            Ok(known) => known.is_some_and(|known| is_complete(&known)),
+            Err(error @ Error::Record { .. }) => {
+                report(&error.to_string());
+                false
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        if !is_there {
             missing.push(*date);
         }
     }
     Ok(Exported { days, missing })
+}
+
+/// Whether a day was exported when it was over, to its end, with the calls of all.
+fn is_complete(day: &Day) -> bool {
+    day.until.is_none() && !day.unfinished && !day.own_calls_only
 }
 
 fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {
