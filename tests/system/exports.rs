@@ -3,6 +3,11 @@
 //! A sensor begins with three days of its own past in its state folder, as after a restart, and a log of jobs that ended
 //! in these days. Not here: what a file holds, value by value (`history-files/tests`).
 
+#[cfg(feature = "s3")]
+mod bucket;
+#[cfg(feature = "clients")]
+mod readers;
+
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -236,6 +241,34 @@ fn every_day_that_is_over_is_exported_once() {
 }
 
 #[test]
+fn calls_of_all_replace_own_ones_and_not_the_other_way_round() {
+    let site = Site::start();
+    let anonymous = |more: &[&str]| {
+        let address = site.address.to_string();
+        let mut command = program::command(program::visperf().unwrap());
+        command.args(["history", "export", "--json", "--connect", &address]).arg(site.place()).args(more);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", note(&output));
+        output
+    };
+    let of_others = "stored calls of other users are left out";
+    assert!(note(&anonymous(&[])).contains(of_others));
+    let listed = site.history("list", &[]);
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("own calls only"));
+    assert_eq!(site.export(&[]).len(), DAYS as usize, "by one who sees all");
+    assert!(site.export(&[]).is_empty());
+    let kept = anonymous(&["--again"]);
+    assert!(
+        note(&kept).contains("calls.parquet: kept") && !note(&kept).contains(of_others),
+        "{}",
+        note(&kept)
+    );
+    let listed = site.history("list", &["--verify"]);
+    assert!(!String::from_utf8_lossy(&listed.stdout).contains("own calls only"));
+    assert!(note(&listed).contains("6 of 6 files"), "{}", note(&listed));
+}
+
+#[test]
 fn a_day_that_is_not_over_is_written_again() {
     let site = Site::start();
     let today = site.day(DAYS);
@@ -271,110 +304,6 @@ fn more_rows_are_not_replaced_by_fewer() {
     assert_eq!(listed["files"], exported["files"]);
 }
 
-#[cfg(feature = "clients")]
-mod readers {
-    use super::*;
-
-    /// Series of the daemon: sums of a day, as `parquet.py` prints them.
-    fn series(site: &Site, number: u32) -> Vec<Value> {
-        let since = site.today.minus(DAY * DAYS).plus(DAY * number);
-        let secs = |time: Time| time.micros() / 1_000_000;
-        let params = json!({
-            "since": secs(since), "until": secs(since.plus(DAY)), "step": 86_400, "aggregate": "summary",
-        });
-        let answer = query::result(site.address, "domain.history", &params).unwrap();
-        let row = |series: &Value| {
-            let summaries = series["summaries"].as_array().unwrap();
-            let [day] = summaries.as_slice() else { panic!("{series}") };
-            let labels: Vec<String> = series["labels"]
-                .as_object()
-                .unwrap()
-                .iter()
-                .map(|(name, value)| format!("{name}={}", value.as_str().unwrap()))
-                .collect();
-            let labels = format!("{{{}}}", labels.join(", "));
-            let value_of =
-                |name: &str| day.get(name).map_or(Value::Null, |value| json!(value.as_f64().unwrap()));
-            json!([
-                series["host"],
-                series["name"],
-                labels,
-                site.day(number),
-                1440,
-                day["count"],
-                value_of("min"),
-                value_of("max"),
-                value_of("sum"),
-                value_of("last"),
-                value_of("increase"),
-                since.micros(),
-                60
-            ])
-        };
-        answer["series"].as_array().unwrap().iter().map(row).collect()
-    }
-
-    fn call(call: &Value) -> Value {
-        let micros = |name: &str| json!((call[name].as_f64().unwrap() * 1e6).round() as i64);
-        let id = call["id"].as_str().unwrap();
-        json!([
-            id,
-            id.split(':').next(),
-            call["job"],
-            call["name"],
-            call["user"],
-            micros("submitted"),
-            micros("started"),
-            micros("ended"),
-            call["outcome"],
-            call["code"],
-            call["hosts"],
-            call["tries"],
-            call["events"]
-        ])
-    }
-
-    /// The interpreter with DuckDB and pyarrow: `VISPERF_PYTHON`, else the one that `.ci/run` makes.
-    pub(super) fn python() -> PathBuf {
-        let otherwise = || program::workspace().join("target/clients/python/bin/python").into_os_string();
-        std::env::var_os("VISPERF_PYTHON").unwrap_or_else(otherwise).into()
-    }
-
-    #[test]
-    fn duckdb_and_pyarrow_read_what_the_daemon_answers() {
-        let site = Site::start();
-        assert_eq!(site.export(&[]).len(), DAYS as usize);
-        let workspace = program::workspace();
-        let output = program::command(python())
-            .arg(workspace.join("tests/clients/parquet.py"))
-            .arg(site.place())
-            .arg(workspace.join("docs/archive.md"))
-            .output()
-            .unwrap_or_else(|error| panic!("{} must be installed: {error}", python().display()));
-        assert!(output.status.success(), "{}", note(&output));
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let mut expected: Vec<Value> = (0..DAYS).flat_map(|number| series(&site, number)).collect();
-        expected.sort_by_key(|row| {
-            row.as_array().unwrap()[..4].iter().map(ToString::to_string).collect::<Vec<_>>()
-        });
-        assert_eq!(found["series"], json!(expected));
-        let calls = found["calls"].as_array().unwrap();
-        let of_daemon = site.calls();
-        assert_eq!(calls.len(), of_daemon.len());
-        for (found, expected) in calls.iter().zip(&of_daemon) {
-            let ended = found[7].as_i64().unwrap();
-            assert_eq!(found[13], json!(shown(Time::from_micros(ended))[..10]), "the day is that of the end");
-            assert_eq!(found.as_array().unwrap()[..13], *call(expected).as_array().unwrap());
-        }
-        let questions: Vec<u64> = serde_json::from_value(found["questions"].clone()).unwrap();
-        // The last two ask about a week and about a job that is there.
-        assert_eq!((questions.len(), questions[3]), (5, 0), "{questions:?}");
-        assert!(questions.iter().enumerate().all(|(at, rows)| at == 3 || *rows > 0), "{questions:?}");
-        assert_eq!(found["arrow"]["rows"], json!(ROWS * u64::from(DAYS)));
-        assert_eq!(found["arrow"]["days"], json!([site.day(0), site.day(1), site.day(2)]));
-    }
-}
-
 #[test]
 fn an_object_store_that_does_not_answer_is_said() {
     let site = Site::start();
@@ -392,103 +321,4 @@ fn an_object_store_that_does_not_answer_is_said() {
     let wrong =
         site.history_of("export", place, &[], &[("AWS_ENDPOINT_URL", "127.0.0.1:9"), keys[1], keys[2]]);
     assert_eq!(wrong.status.code(), Some(2), "{}", note(&wrong));
-}
-
-/// An export to Garage, which speaks S3.
-#[cfg(feature = "s3")]
-mod bucket {
-    use super::readers::python;
-    use super::*;
-    use std::net::{TcpListener, TcpStream};
-    use std::process::Child;
-
-    const BUCKET: &str = "grid-history";
-    const PLACE: &str = "s3://grid-history/physics";
-    const KEY: &str = "GK0123456789abcdef01234567";
-    const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-    /// A server of one node in a folder.
-    struct Garage {
-        child: Child,
-        port: u16,
-    }
-
-    impl Drop for Garage {
-        fn drop(&mut self) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
-
-    fn free_port() -> u16 {
-        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-    }
-
-    impl Garage {
-        fn start(folder: &Path, port: u16) -> Garage {
-            let config = folder.join("garage.toml");
-            let (data, metadata) = (folder.join("data"), folder.join("metadata"));
-            let text = format!(
-                "metadata_dir = {metadata:?}\ndata_dir = {data:?}\ndb_engine = \"sqlite\"\nreplication_factor = 1\nrpc_bind_addr = \"127.0.0.1:{}\"\nrpc_secret = \"{SECRET}\"\n[s3_api]\ns3_region = \"garage\"\napi_bind_addr = \"127.0.0.1:{port}\"\n",
-                free_port()
-            );
-            std::fs::write(&config, text).unwrap();
-            let program = std::env::var_os("VISPERF_GARAGE").unwrap_or_else(|| "garage".into());
-            let child = program::command(&program)
-                .args(["server", "--single-node", "--default-bucket"])
-                .env("GARAGE_CONFIG_FILE", &config)
-                .envs([("GARAGE_DEFAULT_ACCESS_KEY", KEY), ("GARAGE_DEFAULT_SECRET_KEY", SECRET)])
-                .env("GARAGE_DEFAULT_BUCKET", BUCKET)
-                .stderr(std::fs::File::create(folder.join("garage.log")).unwrap())
-                .spawn()
-                .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-            let garage = Garage { child, port };
-            wait::until(STORED, "a bucket", || {
-                let log = std::fs::read_to_string(folder.join("garage.log")).unwrap();
-                let is_there = TcpStream::connect(("127.0.0.1", port)).is_ok();
-                Ok(if is_there { Seen::Done(()) } else { Seen::NotYet(log) })
-            })
-            .unwrap();
-            garage
-        }
-
-        fn environment(&self) -> [(&'static str, String); 4] {
-            [
-                ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port)),
-                ("AWS_REGION", "garage".to_owned()),
-                ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
-                ("AWS_SECRET_ACCESS_KEY", SECRET.to_owned()),
-            ]
-        }
-    }
-
-    #[test]
-    fn days_are_exported_to_an_object_store_and_go_on_after_it_was_away() {
-        let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
-        let garage = Garage::start(folder.path(), free_port());
-        let port = garage.port;
-        let environment = garage.environment();
-        let environment: Vec<(&str, &str)> =
-            environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let history = |action, more: &[&str]| site.history_of(action, PLACE.as_ref(), more, &environment);
-        let first = history("export", &["--until", &site.day(1)]);
-        assert!(first.status.success(), "{}", note(&first));
-        drop(garage);
-        let away = history("export", &[]);
-        assert_eq!(away.status.code(), Some(1), "{}", note(&away));
-        let _garage = Garage::start(folder.path(), port);
-        let rest = history("export", &[]);
-        assert!(note(&rest).contains("1 day exported to s3://grid-history/physics"), "{}", note(&rest));
-        let listed = history("list", &["--verify"]);
-        assert!(note(&listed).contains("6 of 6 files"), "{}", note(&listed));
-        let output = program::command(python())
-            .arg(program::workspace().join("tests/clients/parquet_s3.py"))
-            .args([format!("127.0.0.1:{port}"), PLACE["s3://".len()..].to_owned()])
-            .envs(environment.iter().copied())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", note(&output));
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(found, json!({"metrics": ROWS * u64::from(DAYS), "calls": JOBS * DAYS}));
-    }
 }
