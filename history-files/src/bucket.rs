@@ -49,9 +49,9 @@ pub(crate) fn open(name: &str, rest: &str) -> Result<Arc<dyn ObjectStore>, Error
 fn check(variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Url>, Error> {
     let wrong =
         |variable, expected, found: &str| Err(Error::Setting { variable, expected, found: found.to_owned() });
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if let Some(region) = variable("AWS_REGION")
-        && !(region.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-            && !region.is_empty())
+        && (region.is_empty() || !region.chars().all(is_of_name))
     {
         return wrong("AWS_REGION", "the name of a region, such as eu-west-1 or garage", &region);
     }
