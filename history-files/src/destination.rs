@@ -48,7 +48,7 @@ impl Destination {
     pub fn open(name: &str, create: bool) -> Result<Destination, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(Error::io("a runtime"))?;
-        let store = match name.strip_prefix(S3) {
+        let (store, folder) = match name.strip_prefix(S3) {
             Some(rest) => (bucket::open(name, rest)?, None),
             None if name.is_empty() || is_url(name) => return Err(Error::Place { found: name.to_owned() }),
             None => {
@@ -56,7 +56,6 @@ impl Destination {
                 (store, Some(root))
             }
         };
-        let (store, folder) = store;
         Ok(Destination { store, folder, runtime, name: name.to_owned() })
     }
 

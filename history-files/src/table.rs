@@ -38,9 +38,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// All tables.
-    pub const ALL: [Table; 2] = [Table::Metrics, Table::Calls];
-
     /// Name of the table.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -115,12 +112,6 @@ impl TableFile {
         self.rows += rows.num_rows() as u64;
         let Part { table, date, .. } = &self.part;
         self.writer.write(rows).map_err(Error::parquet(format!("table {table} of {date}")))
-    }
-
-    /// Number of rows so far.
-    #[must_use]
-    pub fn rows(&self) -> u64 {
-        self.rows
     }
 
     /// Ends the file.
