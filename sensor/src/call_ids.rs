@@ -6,7 +6,7 @@
 use compact_str::{CompactString, format_compact};
 use log_filters::join::Joiner;
 use std::collections::{BTreeSet, HashSet};
-use wire::call::{Call, PART_MARKS};
+use wire::call::Call;
 use wire::name_match;
 
 /// Returns the ids of the calls that this number matches, as in `Joiner::calls`.
@@ -17,7 +17,7 @@ pub(crate) fn of_job(joiner: &Joiner, job: &str) -> HashSet<CompactString> {
         if let Some((scope, _)) = call.id.split_once(':') {
             scopes.insert(CompactString::from(scope));
         }
-        if call.job == job || is_part(&call.job, job) {
+        if call.has_number(job) {
             ids.insert(call.id);
         }
     }
@@ -46,10 +46,6 @@ pub(crate) fn event_ids_of_call(joiner: &Joiner, call: &str) -> Vec<CompactStrin
 pub(crate) fn event_ids_of_user(joiner: &Joiner, user: &str) -> HashSet<CompactString> {
     let own = |call: Call| (call.user == user).then_some(call.id);
     joiner.calls().filter_map(own).flat_map(|id| joiner.ids(&id)).collect()
-}
-
-fn is_part(job: &str, whole: &str) -> bool {
-    !whole.is_empty() && job.strip_prefix(whole).is_some_and(|rest| rest.starts_with(PART_MARKS))
 }
 
 #[cfg(test)]

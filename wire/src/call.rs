@@ -80,6 +80,13 @@ pub struct Call {
 }
 
 impl Call {
+    /// Whether its middleware gave it this number, or gave it to the whole that it is a part of.
+    #[must_use]
+    pub fn has_number(&self, job: &str) -> bool {
+        let rest = self.job.strip_prefix(job).filter(|_| !job.is_empty());
+        self.job == job || rest.is_some_and(|rest| rest.starts_with(PART_MARKS))
+    }
+
     /// Returns the latest time of the call; `None` if it has none.
     #[must_use]
     pub fn latest(&self) -> Option<Time> {

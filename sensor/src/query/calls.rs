@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use wire::api::UnixTime;
 use wire::api::calls::{self as api, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
-use wire::call::{Call, State, host_names};
+use wire::call::{Call, State};
 use wire::name_match;
 use wire::query::Viewer;
 use wire::time::Time;
@@ -223,16 +223,7 @@ impl<'a> CallFilter<'a> {
     }
 
     fn fits(&self, call: &Call) -> bool {
-        let CallsParams { name, user, on_host, state, outcome, since, until, .. } = self.params;
-        let on = |host: &String| call.hosts.iter().any(|known| host_names(known).contains(&host.as_str()));
-        self.job.as_ref().is_none_or(|ids| ids.contains(&call.id))
-            && name.as_ref().is_none_or(|name| name_match::matches(name, &call.name))
-            && user.as_ref().is_none_or(|user| call.user == *user)
-            && on_host.as_ref().is_none_or(on)
-            && state.is_none_or(|state| call.state == state)
-            && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))
-            && since.is_none_or(|since| call.latest() >= Some(since.0))
-            && until.is_none_or(|until| call.latest() <= Some(until.0))
+        self.job.as_ref().is_none_or(|ids| ids.contains(&call.id)) && self.params.fit(call)
     }
 }
 

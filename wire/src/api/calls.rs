@@ -4,8 +4,9 @@
 
 use super::events::known_outcome;
 use super::{Effect, Request, Subject, UnixTime};
-use crate::call::State;
+use crate::call::{self, State, host_names};
 use crate::event::Outcome;
+use crate::name_match;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +176,22 @@ pub struct Call {
     pub tries: u32,
     /// Number of events of the call.
     pub events: u32,
+}
+
+impl CallsParams {
+    /// Whether a call fits all that is asked of the call itself: not its id, nor its job number.
+    #[must_use]
+    pub fn fit(&self, call: &call::Call) -> bool {
+        let CallsParams { name, user, on_host, state, outcome, since, until, .. } = self;
+        let on = |host: &String| call.hosts.iter().any(|known| host_names(known).contains(&host.as_str()));
+        name.as_ref().is_none_or(|name| name_match::matches(name, &call.name))
+            && user.as_ref().is_none_or(|user| call.user == *user)
+            && on_host.as_ref().is_none_or(on)
+            && state.is_none_or(|state| call.state == state)
+            && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))
+            && since.is_none_or(|since| call.latest() >= Some(since.0))
+            && until.is_none_or(|until| call.latest() <= Some(until.0))
+    }
 }
 
 impl From<&crate::call::Call> for Call {
