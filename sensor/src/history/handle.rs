@@ -5,7 +5,12 @@
 use super::failure::Failure;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use store::reader::{Reader, State};
+
+/// Waits for a history that is being opened, at most, and how long each lasts.
+const OPENING_WAITS_MAX: u32 = 100;
+const OPENING_WAIT: Duration = Duration::from_millis(30);
 
 /// Handle by which queries read a history; cheap to clone.
 #[derive(Clone)]
@@ -35,6 +40,13 @@ impl Handle {
             let failure = self.0.failure.present();
             failure.unwrap_or_else(|| "it is being opened; ask again in a second".to_owned())
         })
+    }
+
+    /// Blocks for a limited time while the history is being opened, as after a start.
+    pub fn await_opening(&self) {
+        let is_opening = || self.0.reader.get().is_none() && self.0.failure.present().is_none();
+        let waits = (0..OPENING_WAITS_MAX).take_while(|_| is_opening());
+        waits.for_each(|_| std::thread::sleep(OPENING_WAIT));
     }
 
     /// Returns the state of the store.

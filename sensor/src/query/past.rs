@@ -26,8 +26,9 @@ pub(super) fn between(
     }
 }
 
-/// Returns the stored values, once they are open.
+/// Returns the stored values; blocks for a limited time while they are being opened, as after a start.
 pub(super) fn reader(history: &Handle) -> Result<&Reader, Fault> {
+    history.await_opening();
     history.reader().map_err(|error| Fault::unavailable(format!("the history is not open: {error}")))
 }
 
