@@ -18,6 +18,7 @@ mod head;
 mod head_log;
 mod host;
 pub mod mark;
+pub mod merge;
 mod names;
 mod open;
 mod packed;

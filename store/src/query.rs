@@ -48,6 +48,8 @@ pub enum By {
     Host,
     /// Those with the same value of this label.
     Label(String),
+    /// Those of a host with the same value of this label.
+    HostLabel(String),
     /// All with the same name.
     Name,
 }
@@ -103,9 +105,9 @@ impl Reader {
     ) -> Result<Answer<Point>, TooLarge> {
         let numbers = self.numbers(selection);
         let oldest = self.oldest(selection.host);
-        let (since, until) = (floor(selection.since, step), next(selection.until, step));
+        let mut steps = Steps::new(step, with_values, max);
+        let (since, until) = steps.span(selection.since, selection.until);
         let parts = plan(Some(step), since, until, oldest);
-        let mut steps = Steps::new(&numbers, step, by, with_values, max);
         let mut notes = Notes::default();
         for part in &parts {
             let read = match part.tier {
@@ -121,7 +123,7 @@ impl Reader {
             };
             notes.add(read, part);
         }
-        Ok(notes.answer(&numbers, steps.finish()?, parts))
+        Ok(notes.answer(&numbers, steps.finish(&numbers, by)?, parts))
     }
 
     fn add_samples(&self, numbers: &Numbers, part: &Part, steps: &mut Steps) -> Notes {
@@ -201,10 +203,8 @@ impl Notes {
 }
 
 /// Steps of each series that are being collected.
-struct Steps<'a> {
-    numbers: &'a Numbers,
+pub(crate) struct Steps {
     step: Duration,
-    by: &'a By,
     with_values: bool,
     max: usize,
     count: usize,
@@ -213,12 +213,17 @@ struct Steps<'a> {
     series: BTreeMap<(HostNo, SeriesNo), Vec<Point>>,
 }
 
-impl<'a> Steps<'a> {
-    fn new(numbers: &'a Numbers, step: Duration, by: &'a By, with_values: bool, max: usize) -> Steps<'a> {
-        Steps { numbers, step, by, with_values, max, count: 0, read: 0, series: BTreeMap::new() }
+impl Steps {
+    pub(crate) fn new(step: Duration, with_values: bool, max: usize) -> Steps {
+        Steps { step, with_values, max, count: 0, read: 0, series: BTreeMap::new() }
     }
 
-    fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
+    /// Start of the first step, and end of the last one, of this time.
+    pub(crate) fn span(&self, since: Time, until: Time) -> (Time, Time) {
+        (floor(since, self.step), next(until, self.step))
+    }
+
+    pub(crate) fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
         let points = self.series.entry((host, series)).or_default();
         let time = floor(time, self.step);
         // Values come in the order of time, unless the clock was set back.
@@ -239,28 +244,16 @@ impl<'a> Steps<'a> {
     }
 
     /// Counts a value that was read; whether more are wanted.
-    fn visit(&mut self) -> Visit {
+    pub(crate) fn visit(&mut self) -> Visit {
         self.read += 1;
         if self.count > self.max || self.read > READ_MAX { Visit::Stop } else { Visit::Continue }
     }
 
-    /// What the merged series is about.
-    fn subject(&self, host: HostNo, series: SeriesNo) -> Subject {
-        let metric = &self.numbers.metrics[&series];
-        let merged = |labels| Metric { labels, ..Metric::clone(metric) };
-        let name = || self.numbers.hosts.get(&host).cloned();
-        match self.by {
-            By::Series => Subject { host: name(), metric: Metric::clone(metric) },
-            By::Host => Subject { host: name(), metric: merged(Vec::new()) },
-            By::Label(label) => {
-                let labels = metric.labels.iter().filter(|(name, _)| name == label).cloned().collect();
-                Subject { host: None, metric: merged(labels) }
-            }
-            By::Name => Subject { host: None, metric: merged(Vec::new()) },
-        }
-    }
-
-    fn finish(mut self) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
+    pub(crate) fn finish(
+        mut self,
+        numbers: &Numbers,
+        by: &By,
+    ) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
         if self.count > self.max {
             return Err(TooLarge::Answer { max: self.max });
         }
@@ -269,7 +262,7 @@ impl<'a> Steps<'a> {
         }
         let mut groups: BTreeMap<Subject, BTreeMap<Time, Point>> = BTreeMap::new();
         for ((host, series), points) in std::mem::take(&mut self.series) {
-            let group = groups.entry(self.subject(host, series)).or_default();
+            let group = groups.entry(by.subject(numbers, host, series)).or_default();
             for mut point in points {
                 point.rate = point.bucket.rate();
                 match group.entry(point.time) {
@@ -284,6 +277,24 @@ impl<'a> Steps<'a> {
         };
         let groups = groups.into_iter();
         Ok(groups.map(|(subject, points)| (subject, points.into_values().map(sorted).collect())).collect())
+    }
+}
+
+impl By {
+    /// What the merged series is about.
+    fn subject(&self, numbers: &Numbers, host: HostNo, series: SeriesNo) -> Subject {
+        let metric = &numbers.metrics[&series];
+        let merged = |labels| Metric { labels, ..Metric::clone(metric) };
+        let of_label =
+            |label| metric.labels.iter().filter(|(name, _)| name == label).cloned().collect::<Vec<_>>();
+        let name = || numbers.hosts.get(&host).cloned();
+        match self {
+            By::Series => Subject { host: name(), metric: Metric::clone(metric) },
+            By::Host => Subject { host: name(), metric: merged(Vec::new()) },
+            By::Label(label) => Subject { host: None, metric: merged(of_label(label)) },
+            By::HostLabel(label) => Subject { host: name(), metric: merged(of_label(label)) },
+            By::Name => Subject { host: None, metric: merged(Vec::new()) },
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use rpc::fault::Fault;
 use std::time::Duration;
 use store::exact::Exact;
 use store::mark::Mark;
+use store::merge::Merge;
 use store::page::Page;
 use store::plan::Part;
 use store::query::{Answer, By, Point, Subject, TooLarge, quantile};
@@ -157,24 +158,69 @@ fn steps(
     params: &HistoryParams,
     step: Duration,
 ) -> Result<History, Fault> {
-    let by = match (params.by, &params.label) {
-        (GroupBy::Series, None) => By::Series,
-        (GroupBy::Host, None) => By::Host,
-        (GroupBy::Label, Some(label)) => By::Label(label.clone()),
-        (GroupBy::Label, None) => {
-            return Err(Fault::invalid_params(
-                "label: expected the label by which series are merged, found none",
-            ));
-        }
-        (GroupBy::Domain, None) => By::Name,
-        (GroupBy::Series | GroupBy::Host | GroupBy::Domain, Some(_)) => {
-            return Err(Fault::invalid_params("label: expected only if `by` is `label`"));
-        }
-    };
-    let share = share(params.aggregate);
-    let max = if share.is_some() { VALUES_READ_MAX } else { POINTS_MAX };
-    let found = history.steps(selection, step, &by, share.is_some(), max).map_err(too_large)?;
+    let (with_values, max) = values_of(params);
+    let found = history.steps(selection, step, &by(params)?, with_values, max).map_err(too_large)?;
     Ok(summarized(found, params.aggregate))
+}
+
+/// Whether the values of steps are needed, and how many are read at most.
+fn values_of(params: &HistoryParams) -> (bool, usize) {
+    match share(params.aggregate) {
+        Some(_) => (true, VALUES_READ_MAX),
+        None => (false, POINTS_MAX),
+    }
+}
+
+/// Which series are merged.
+fn by(params: &HistoryParams) -> Result<By, Fault> {
+    match (params.by, &params.label) {
+        (GroupBy::Series, None) => Ok(By::Series),
+        (GroupBy::Host, None) => Ok(By::Host),
+        (GroupBy::Label, Some(label)) => Ok(By::Label(label.clone())),
+        (GroupBy::Label, None) => {
+            Err(Fault::invalid_params("label: expected the label by which series are merged, found none"))
+        }
+        (GroupBy::Domain, None) => Ok(By::Name),
+        (GroupBy::Series | GroupBy::Host | GroupBy::Domain, Some(_)) => {
+            Err(Fault::invalid_params("label: expected only if `by` is `label`"))
+        }
+    }
+}
+
+/// Answers as `sensor.history` of each host does, from buckets that are stored elsewhere: `read` gets the start and end of the steps
+/// that are needed, and adds their buckets.
+///
+/// # Errors
+/// As `sensor.history`, and the errors of `read`.
+pub fn of_buckets<E>(
+    params: &HistoryParams,
+    (since, until): (Time, Time),
+    read: impl FnOnce((Time, Time), &mut Merge) -> Result<(), E>,
+) -> Result<Result<History, Fault>, E> {
+    let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
+    let by = match check(params).and_then(|()| by(params)) {
+        // A host answers for itself.
+        Ok(By::Label(label)) => By::HostLabel(label),
+        Ok(by) => by,
+        Err(fault) => return Ok(Err(fault)),
+    };
+    if step.is_zero() {
+        return Ok(Err(Fault::invalid_params(
+            "step: only minutes and hours are there; expected a step above 0",
+        )));
+    }
+    let (with_values, max) = values_of(params);
+    let mut merge = Merge::new(step, with_values, max);
+    read(merge.span(since, until), &mut merge)?;
+    Ok(merged(merge, &by, params, step))
+}
+
+fn merged(merge: Merge, by: &By, params: &HistoryParams, step: Duration) -> Result<History, Fault> {
+    let series = merge.finish(by).map_err(too_large)?;
+    let answer = Answer { series, parts: Vec::new(), damaged: 0, marks: Vec::new() };
+    let found = summarized(answer, params.aggregate);
+    check_found(&found, params)?;
+    Ok(History { step_secs: step.as_secs_f64(), ..chosen(found, params) })
 }
 
 /// A page of the series of [`steps`], after those of the cursor.

@@ -4,6 +4,9 @@
 
 use globset::GlobMatcher;
 
+/// Characters that a name does not have, and a glob does.
+const SPECIAL: [char; 5] = ['*', '?', '[', '{', '\\'];
+
 /// A metric name or a glob.
 #[derive(Debug)]
 pub struct Glob(Form);
@@ -29,12 +32,21 @@ impl Glob {
     /// # Errors
     /// If it is a malformed glob.
     pub fn new(given: &str) -> Result<Glob, Error> {
-        if !given.contains(['*', '?', '[', '{', '\\']) {
+        if !given.contains(SPECIAL) {
             return Ok(Glob(Form::Plain(given.to_owned())));
         }
         match globset::Glob::new(given) {
             Ok(glob) => Ok(Glob(Form::Glob(glob.compile_matcher()))),
             Err(error) => Err(Error { given: given.to_owned(), error }),
+        }
+    }
+
+    /// How every name that matches starts.
+    #[must_use]
+    pub fn start(&self) -> &str {
+        match &self.0 {
+            Form::Plain(plain) => plain,
+            Form::Glob(glob) => glob.glob().glob().split(SPECIAL).next().unwrap_or_default(),
         }
     }
 
