@@ -41,6 +41,16 @@ pub struct Day {
     /// Only calls of the user who exported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_calls_only: bool,
+    /// Hosts that had reported nothing to the representative, so that events of theirs may be missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<String>,
+    /// Number of events that could not be read.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed_events: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A file of a day.
@@ -73,6 +83,8 @@ impl Day {
             until: None,
             behind: Vec::new(),
             own_calls_only: false,
+            unheard: Vec::new(),
+            missed_events: 0,
         }
     }
 

@@ -162,6 +162,15 @@ impl Destination {
         Ok((days, problems))
     }
 
+    /// Runs a future of this place.
+    pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.store)
+    }
+
     /// Checks that a file can be written safely.
     fn check(&self, path: &str) -> Result<(), Error> {
         self.folder.as_ref().map_or(Ok(()), |root| folder::check(root, path))
@@ -175,7 +184,7 @@ impl Destination {
         Day::parse(bytes).map_err(|problem| Error::Record { path: self.path(path), problem })
     }
 
-    fn path(&self, path: &str) -> String {
+    pub(crate) fn path(&self, path: &str) -> String {
         format!("{}/{path}", self.name.trim_end_matches('/'))
     }
 

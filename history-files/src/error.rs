@@ -78,6 +78,14 @@ pub enum Error {
         /// SHA-256 of what was written.
         expected: String,
     },
+    /// A file that is no table.
+    #[error("{path}: {problem}; visperf history list PLACE --verify checks all files")]
+    Table {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// The record of a day that cannot be read.
     #[error("{path}: {problem}; delete the file to export the day again")]
     Record {

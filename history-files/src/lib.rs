@@ -9,8 +9,10 @@ mod column;
 pub mod day;
 pub mod destination;
 mod error;
+pub mod events;
 mod folder;
 pub mod metrics;
+pub mod read;
 pub mod table;
 
 pub use error::Error;

@@ -1,12 +1,14 @@
 //! A file of a table while it is written: in a temporary file without a name, which goes if the program does.
 //!
-//! Not here: the columns ([`crate::metrics`], [`crate::calls`]), where the file goes ([`crate::destination`]).
+//! Not here: the columns ([`crate::metrics`], [`crate::calls`], [`crate::events`]), where the file goes ([`crate::destination`]).
 
 use crate::error::Error;
+use arrow_array::cast::AsArray as _;
 use data_encoding::HEXLOWER;
 use jiff::civil::Date;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,12 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Rows of a group, at most: a reader skips the groups whose statistics do not fit.
 const GROUP_ROWS_MAX: usize = 128 << 10;
 
+/// Rows of a page, at most, so that a metric of a host is in one or two of each column.
+const PAGE_ROWS_MAX: usize = 4 << 10;
+
+/// Length of a dictionary, at most: it is read with every page that uses it.
+const DICTIONARY_BYTES_MAX: usize = 64 << 10;
+
 /// Level of the compression.
 const ZSTD_LEVEL: i32 = 6;
 
@@ -35,6 +43,8 @@ pub enum Table {
     Metrics,
     /// Ended calls.
     Calls,
+    /// Events of logs.
+    Events,
 }
 
 impl Table {
@@ -44,6 +54,7 @@ impl Table {
         match self {
             Table::Metrics => "metrics",
             Table::Calls => "calls",
+            Table::Events => "events",
         }
     }
 }
@@ -70,6 +81,8 @@ pub struct TableFile {
     part: Part,
     writer: ArrowWriter<Hashed>,
     rows: u64,
+    /// Host of the latest row.
+    host: String,
 }
 
 /// A file that is complete.
@@ -99,19 +112,44 @@ impl TableFile {
         let hashed = Hashed { file, hash: Sha256::new(), len_bytes: 0 };
         let writer = ArrowWriter::try_new(hashed, first.schema(), Some(properties(&part)));
         let writer = writer.map_err(Error::parquet(what()))?;
-        let mut table = TableFile { part, writer, rows: 0 };
+        let mut table = TableFile { part, writer, rows: 0, host: String::new() };
         table.write(first)?;
         Ok(table)
     }
 
-    /// Appends rows with the same columns.
+    /// Appends rows with the same columns. Those of each host, where they are in the order of hosts, are groups of their
+    /// own: whether a group has any of a host is then known by its statistics.
     ///
     /// # Errors
     /// If they cannot be written.
     pub fn write(&mut self, rows: &Rows) -> Result<(), Error> {
         self.rows += rows.num_rows() as u64;
+        let hosts = rows.column_by_name("host").filter(|_| self.part.table == Table::Metrics);
+        let Some(hosts) = hosts.and_then(|hosts| hosts.as_string_opt::<i32>()) else {
+            return self.append(rows);
+        };
+        let mut start = 0;
+        while start < rows.num_rows() {
+            let host = hosts.value(start);
+            let end = (start..rows.num_rows()).find(|row| hosts.value(*row) != host);
+            let end = end.unwrap_or(rows.num_rows());
+            if self.host != host {
+                self.writer.flush().map_err(self.failed())?;
+                host.clone_into(&mut self.host);
+            }
+            self.append(&rows.slice(start, end - start))?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, rows: &Rows) -> Result<(), Error> {
+        self.writer.write(rows).map_err(self.failed())
+    }
+
+    fn failed(&self) -> impl FnOnce(ParquetError) -> Error + use<> {
         let Part { table, date, .. } = &self.part;
-        self.writer.write(rows).map_err(Error::parquet(format!("table {table} of {date}")))
+        Error::parquet(format!("table {table} of {date}"))
     }
 
     /// Ends the file.
@@ -119,7 +157,7 @@ impl TableFile {
     /// # Errors
     /// If it cannot be written.
     pub fn finish(self) -> Result<Finished, Error> {
-        let TableFile { part, writer, rows } = self;
+        let TableFile { part, writer, rows, host: _ } = self;
         let what = format!("table {} of {}", part.table, part.date);
         let Hashed { file, hash, len_bytes } = writer.into_inner().map_err(Error::parquet(what))?;
         let sha256 = HEXLOWER.encode(&hash.finalize());
@@ -140,6 +178,8 @@ fn properties(part: &Part) -> WriterProperties {
         .set_created_by(concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("a level")))
         .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
+        .set_data_page_row_count_limit(PAGE_ROWS_MAX)
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_key_value_metadata(Some(about.to_vec()))
         .build()
 }

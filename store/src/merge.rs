@@ -86,3 +86,92 @@ impl Merge {
         self.steps.finish(&self.numbers, by)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::sample::{Number, Semantics};
+
+    fn bucket(value: u64) -> Bucket {
+        let number = Number::Whole(value).into();
+        Bucket {
+            count: 1,
+            min: number,
+            max: number,
+            sum: number,
+            last: number,
+            increase: None,
+            increase_millis: 0,
+        }
+    }
+
+    #[test]
+    fn buckets_of_each_host_and_label_are_merged_step_by_step() {
+        let metric = |cpu: &str, mode: &str| {
+            let labels = vec![("cpu".into(), cpu.into()), ("mode".into(), mode.into())];
+            Arc::new(Metric { name: "t".into(), labels, unit: "".into(), semantics: Semantics::Gauge })
+        };
+        let metrics = [metric("0", "idle"), metric("1", "idle"), metric("0", "user")];
+        let hosts = ["wn01", "wn02"].map(|host| HostName::try_from(host).expect("a name"));
+        let at = |secs: i64| Time::from_micros(secs * 1_000_000);
+        let merged = |by: &By| {
+            let mut merge = Merge::new(Duration::from_secs(120), false, 100);
+            assert_eq!(merge.span(at(130), at(250)), (at(120), at(360)));
+            // A metric that is the same for several hosts, and hosts that take turns.
+            for (minute, host) in [(0, 0), (0, 1), (1, 0), (2, 1)] {
+                for (number, metric) in metrics.iter().enumerate() {
+                    let value = 100 * host as u64 + 10 * number as u64;
+                    assert!(merge.add(&hosts[host], metric, at(minute * 60), &bucket(value)));
+                }
+            }
+            let series = merge.finish(by).expect("few values");
+            let point =
+                |point: &Point| (point.time.micros() / 1_000_000, point.bucket.count, point.bucket.sum);
+            series
+                .into_iter()
+                .map(|(subject, points)| {
+                    let labels: Vec<_> =
+                        subject.metric.labels.iter().map(|(_, value)| value.to_string()).collect();
+                    let host = subject.host.map(|host| host.as_str().to_owned()).unwrap_or_default();
+                    (host, labels.join(" "), points.iter().map(point).collect::<Vec<_>>())
+                })
+                .collect::<Vec<_>>()
+        };
+        let number = |value: u64| -> crate::exact::Exact { Number::Whole(value).into() };
+        let row = |host: &str, labels: &str, points: &[(i64, u64, u64)]| {
+            let points = points.iter().map(|(time, count, sum)| (*time, *count, number(*sum))).collect();
+            (host.to_owned(), labels.to_owned(), points)
+        };
+        assert_eq!(
+            merged(&By::HostLabel("mode".into())),
+            [
+                row("wn01", "idle", &[(0, 4, 20)]),
+                row("wn01", "user", &[(0, 2, 40)]),
+                row("wn02", "idle", &[(0, 2, 210), (120, 2, 210)]),
+                row("wn02", "user", &[(0, 1, 120), (120, 1, 120)]),
+            ]
+        );
+        assert_eq!(
+            merged(&By::Label("mode".into())),
+            [row("", "idle", &[(0, 6, 230), (120, 2, 210)]), row("", "user", &[(0, 3, 160), (120, 1, 120)])]
+        );
+        assert_eq!(merged(&By::Series).len(), 6);
+    }
+
+    #[test]
+    fn more_values_than_there_is_room_for_are_refused() {
+        let metric = Arc::new(Metric {
+            name: "t".into(),
+            labels: Vec::new(),
+            unit: "".into(),
+            semantics: Semantics::Gauge,
+        });
+        let host = HostName::try_from("wn01").expect("a name");
+        let mut merge = Merge::new(Duration::from_secs(60), false, 2);
+        let added: Vec<bool> = (0..4)
+            .map(|minute| merge.add(&host, &metric, Time::from_micros(minute * 60_000_000), &bucket(1)))
+            .collect();
+        assert_eq!(added, [true, true, false, false]);
+        assert!(merge.finish(&By::Series).is_err());
+    }
+}

@@ -17,6 +17,7 @@ os.chdir(sys.argv[1])
 
 METRICS = "read_parquet('metrics/**/*.parquet', hive_partitioning = true)"
 CALLS = "read_parquet('calls/**/*.parquet', hive_partitioning = true)"
+EVENTS = "read_parquet('events/**/*.parquet', hive_partitioning = true)"
 
 
 def rows(sql):
@@ -34,6 +35,11 @@ calls = rows(
                exit_code, hosts, tries, events, CAST(date AS VARCHAR)
         FROM {CALLS} WHERE domain = 'trial' ORDER BY ended, id"""
 )
+events = rows(
+    f"""SELECT id, kind, epoch_us(time), epoch_us(seen), call, job, "user", "from", "to", outcome, epoch_us(submitted),
+               epoch_us(started), epoch_us(ended), attributes, host, file, filter, "offset", CAST(date AS VARCHAR)
+        FROM {EVENTS} WHERE domain = 'trial' ORDER BY id"""
+)
 questions = [len(rows(sql)) for sql in re.findall(r"```sql\n(.*?)```", document, re.DOTALL)]
 
 table = dataset.dataset("metrics", partitioning="hive")
@@ -43,4 +49,4 @@ arrow = {
     "load": compute.sum(load["sum"]).as_py() / compute.sum(load["count"]).as_py(),
     "days": sorted({str(date) for date in load["date"].to_pylist()}),
 }
-print(json.dumps({"series": series, "calls": calls, "questions": questions, "arrow": arrow}))
+print(json.dumps({"series": series, "calls": calls, "events": events, "questions": questions, "arrow": arrow}))

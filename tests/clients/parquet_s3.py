@@ -12,6 +12,6 @@ from pyarrow import fs
 store = fs.S3FileSystem(endpoint_override=sys.argv[1], scheme="http", region="garage")
 rows = {
     table: dataset.dataset(f"{sys.argv[2]}/{table}", filesystem=store, partitioning="hive").count_rows()
-    for table in ("metrics", "calls")
+    for table in ("metrics", "calls", "events")
 }
 print(json.dumps(rows))

@@ -1,7 +1,7 @@
 //! Days that are over are exported as Parquet files, which say what the daemon says.
 //!
-//! A sensor begins with three days of its own past in its state folder, as after a restart, and a log of jobs that ended
-//! in these days. Not here: what a file holds, value by value (`history-files/tests`).
+//! A sensor begins with three days of its own past in its state folder, as after a restart, and logs of jobs and
+//! transfers that ended in these days. Not here: what a file holds, value by value (`history-files/tests`).
 
 #[cfg(feature = "s3")]
 mod bucket;
@@ -37,6 +37,10 @@ const METRICS: usize = 34;
 const ROWS: u64 = METRICS as u64 * 1440;
 /// Jobs of each day.
 const JOBS: u32 = 40;
+/// Transfers of each day.
+const TRANSFERS: u32 = 3;
+/// Calls of each day.
+const CALLS: u32 = JOBS + TRANSFERS;
 /// Timeout for the log to be read and its calls to be stored.
 const STORED: Duration = Duration::from_secs(30);
 
@@ -56,12 +60,17 @@ impl Site {
         let over = now.minus(COPIED_AFTER).micros();
         let today = Time::from_micros(over - over % DAY.as_micros() as i64);
         remember(&folder.path().join("state/sensor"), today.minus(DAY * DAYS), now);
-        let log = folder.path().join("jobcomp.log");
-        std::fs::write(&log, jobs(today.minus(DAY * DAYS))).unwrap();
+        let since = today.minus(DAY * DAYS);
+        let tails = [("slurm-jobcomp", jobs(since)), ("gridftp-transfer", transfers(since))];
+        let tails = tails.map(|(filter, text)| {
+            let log = folder.path().join(filter).with_extension("log");
+            std::fs::write(&log, text).unwrap();
+            format!("[[sensor.tail]]\npath = {log:?}\nfilter = {filter:?}\nstart = \"beginning\"\n")
+        });
         let config = folder.path().join("visperf.toml");
         let text = format!(
-            "[sensor]\ndomain = \"trial\"\nhost = \"trial-host\"\nzone = \"UTC\"\n\n[[sensor.tail]]\npath = {:?}\nfilter = \"slurm-jobcomp\"\nstart = \"beginning\"\n",
-            log.display().to_string()
+            "[sensor]\ndomain = \"trial\"\nhost = \"trial-host\"\nzone = \"UTC\"\n\n{}",
+            tails.concat()
         );
         std::fs::write(&config, text).unwrap();
         let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
@@ -69,7 +78,7 @@ impl Site {
         let site = Site { folder, _daemon: daemon, address, today };
         wait::until(STORED, "all calls", || {
             let calls = site.calls();
-            Ok(if calls.len() == (DAYS * JOBS) as usize {
+            Ok(if calls.len() == (DAYS * CALLS) as usize {
                 Seen::Done(())
             } else {
                 Seen::NotYet(calls.len().to_string())
@@ -82,6 +91,13 @@ impl Site {
     fn calls(&self) -> Vec<Value> {
         let params = json!({"state": "ended", "order": "oldest", "limit": 10_000});
         query::result(self.address, "domain.calls", &params).unwrap()["calls"].as_array().unwrap().clone()
+    }
+
+    #[cfg(feature = "clients")]
+    fn events(&self) -> Vec<Value> {
+        // Events that the sensor reports of itself have the time of this test.
+        let params = json!({"limit": 10_000, "until": self.today.minus(Duration::from_micros(1)).micros() as f64 / 1e6});
+        query::result(self.address, "domain.events", &params).unwrap()["events"].as_array().unwrap().clone()
     }
 
     fn place(&self) -> PathBuf {
@@ -161,14 +177,18 @@ fn remember(folder: &Path, since: Time, until: Time) {
     writer.close();
 }
 
-/// A log of jobs; every third failed.
+/// A log of jobs; every third failed, and some lost their host.
 fn jobs(since: Time) -> String {
     let second = |time: Time| shown(time)[..19].to_owned();
     let line = |number: u32| {
         let (day, place) = (number / JOBS, number % JOBS);
         let submit = since.plus(DAY * day + Duration::from_secs(60) * (place * 36));
         let (start, end) = (submit.plus(Duration::from_secs(90)), submit.plus(Duration::from_secs(600)));
-        let (state, code) = if number.is_multiple_of(3) { ("FAILED", "1:0") } else { ("COMPLETED", "0:0") };
+        let (state, code) = match number {
+            number if number.is_multiple_of(3) => ("FAILED", "1:0"),
+            number if number % 12 == 5 => ("NODE_FAIL", "0:0"),
+            _ => ("COMPLETED", "0:0"),
+        };
         let user = ["aliu", "mrossi"][number as usize % 2];
         format!(
             "JobId={} UserId={user}(1002) GroupId={user}(1002) Name=relax JobState={state} Partition=short TimeLimit=60 StartTime={} EndTime={} NodeList=trial-host NodeCnt=1 ProcCnt=1 WorkDir=/home/{user} ReservationName= Tres= Account= QOS= WcKey= Cluster=unknown SubmitTime={} EligibleTime={} DerivedExitCode=0:0 ExitCode={code} \n",
@@ -180,6 +200,21 @@ fn jobs(since: Time) -> String {
         )
     };
     (0..DAYS * JOBS).map(line).collect()
+}
+
+/// A log of transfers, each to another site than the one before.
+fn transfers(since: Time) -> String {
+    let digits = |time: Time| shown(time)[..19].replace(['-', 'T', ':'], "");
+    let line = |number: u32| {
+        let start = since.plus(DAY * (number / TRANSFERS) + Duration::from_secs(3600) * (number % TRANSFERS));
+        format!(
+            "DATE={}.000000 HOST=se01.alpha.example PROG=globus-gridftp-server NL.EVNT=FTP_INFO START={}.000000 USER=belle7 FILE=/srv/data/f{number}.dat BUFFER=131072 BLOCK=262144 NBYTES=83886080 VOLUME=/ STREAMS=4 STRIPES=1 DEST=[wn01.site{}.example] TYPE=RETR CODE=226\n",
+            digits(start.plus(Duration::from_secs(20 + u64::from(number)))),
+            digits(start),
+            number % TRANSFERS,
+        )
+    };
+    (0..DAYS * TRANSFERS).map(line).collect()
 }
 
 fn rows(day: &Value, table: &str) -> u64 {
@@ -202,7 +237,8 @@ fn every_day_that_is_over_is_exported_once() {
     assert_eq!(days, [site.day(1), site.day(2)]);
     for day in &exported {
         assert_eq!(rows(day, "metrics"), ROWS, "{day}");
-        assert_eq!((rows(day, "calls"), &day["behind"]), (u64::from(JOBS), &json!([])));
+        assert_eq!((rows(day, "calls"), &day["behind"]), (u64::from(CALLS), &json!([])));
+        assert!(rows(day, "events") >= u64::from(CALLS), "{day}");
     }
     assert!(site.export(&[]).is_empty());
     let none = site.history("export", &[]);
@@ -215,7 +251,7 @@ fn every_day_that_is_over_is_exported_once() {
     assert_eq!(again.len(), 1);
     assert_eq!(again[0]["files"], exported[0]["files"], "the same bytes");
     let listed = site.history("list", &["--verify"]);
-    assert!(listed.status.success() && note(&listed).contains("6 of 6 files are as they were exported"));
+    assert!(listed.status.success() && note(&listed).contains("9 of 9 files are as they were exported"));
 
     // A record that cannot be read stops no other day.
     let records =
@@ -235,9 +271,84 @@ fn every_day_that_is_over_is_exported_once() {
     std::fs::write(&file, bytes).unwrap();
     let listed = site.history("list", &["--verify"]);
     assert_eq!(listed.status.code(), Some(1));
-    assert!(note(&listed).contains("5 of 6 files are") && note(&listed).contains("metrics.parquet"));
+    assert!(note(&listed).contains("8 of 9 files are") && note(&listed).contains("metrics.parquet"));
     assert_eq!(site.export(&["--again", "--since", &site.day(1), "--until", &site.day(1)]).len(), 1);
     assert!(site.history("list", &["--verify"]).status.success());
+}
+
+/// `visperf COMMAND … --json` of the sensor, or of exported days.
+fn asked(site: &Site, command: &str, from: Option<&OsStr>, more: &[&str]) -> Vec<Value> {
+    let name = command;
+    let mut command = program::command(program::visperf().unwrap());
+    command.args([name, "--json"]).args(more);
+    match from {
+        Some(place) => command.arg("--from").arg(place),
+        None => command.arg("--state").arg(site.folder.path().join("state")),
+    };
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{more:?}: {}", note(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn exported_days_answer_as_the_sensor_did() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let place = site.place();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let all = ["--since", since.as_str(), "--until", until.as_str()];
+    for more in [
+        &["node_*", "--step", "1h"][..],
+        &["node_cpu_seconds_total", "--step", "7m", "--by", "mode"],
+        &["made_up", "--step", "6h", "--by", "host", "--agg", "sum", "--label", "number=7"],
+        &["node_load1", "--step", "1d", "--agg", "max"],
+        &["node_load1", "--step", "30m", "--agg", "p95"],
+        &["*", "--step", "1d", "--agg", "count", "--host", "trial-host"],
+    ] {
+        let more = [more, &all].concat();
+        let [of_sensor, of_files] =
+            [None, Some(place.as_ref())].map(|from| asked(&site, "metrics", from, &more));
+        assert!(!of_files.is_empty(), "{more:?}");
+        assert_eq!(values(&of_files), values(&of_sensor), "{more:?}");
+    }
+    for more in [
+        &["--limit", "500"][..],
+        &["--limit", "7", "--oldest"],
+        &["--user", "mrossi", "--outcome", "failed", "--outcome", "node_fail"],
+        &["--job", "17"],
+        &["--call", "slurm:1*"],
+        &["--call", "slurm:12", "--host", "trial-host"],
+        &["--name", "rel*", "--limit", "40"],
+        &["--since", until.as_str()],
+    ] {
+        let more = if more.contains(&"--since") { more.to_vec() } else { [more, &all].concat() };
+        let [of_sensor, of_files] =
+            [None, Some(place.as_ref())].map(|from| asked(&site, "calls", from, &more));
+        assert_eq!(of_files.is_empty(), more.len() == 2, "{more:?}");
+        assert_eq!(of_files, of_sensor, "{more:?}");
+    }
+    let mut mistaken = program::command(program::visperf().unwrap());
+    let mistaken = mistaken.args(["calls", "--from", "yesterday"]).output().unwrap();
+    assert_eq!(mistaken.status.code(), Some(2), "{}", note(&mistaken));
+    assert!(note(&mistaken).contains("was --since meant?"), "{}", note(&mistaken));
+    let mut running = program::command(program::visperf().unwrap());
+    let running = running.args(["calls", "--in", "running", "--from"]).arg(&place).output().unwrap();
+    assert_eq!(running.status.code(), Some(2), "{}", note(&running));
+    assert!(note(&running).contains("exported calls have ended"), "{}", note(&running));
+}
+
+/// Each series with the values of its steps, as floating-point numbers.
+fn values(series: &[Value]) -> Vec<(String, Vec<[f64; 2]>)> {
+    let number = |value: &Value| value.as_f64().unwrap();
+    let samples = |one: &Value| {
+        let samples = one["samples"].as_array().unwrap().iter();
+        samples.map(|sample| [number(&sample["time"]), number(&sample["value"])]).collect()
+    };
+    series
+        .iter()
+        .map(|one| (format!("{} {} {}", one["name"], one["labels"], one["unit"]), samples(one)))
+        .collect()
 }
 
 #[test]
@@ -265,7 +376,7 @@ fn calls_of_all_replace_own_ones_and_not_the_other_way_round() {
     );
     let listed = site.history("list", &["--verify"]);
     assert!(!String::from_utf8_lossy(&listed.stdout).contains("own calls only"));
-    assert!(note(&listed).contains("6 of 6 files"), "{}", note(&listed));
+    assert!(note(&listed).contains("9 of 9 files"), "{}", note(&listed));
 }
 
 #[test]

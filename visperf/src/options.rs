@@ -142,7 +142,11 @@ impl Between {
     }
 }
 
-fn moment(text: &str) -> Result<Time, String> {
+/// Value parser for times.
+///
+/// # Errors
+/// States what was expected.
+pub(crate) fn moment(text: &str) -> Result<Time, String> {
     times::parse(text, times::now(), &jiff::tz::TimeZone::system())
 }
 

@@ -2,4 +2,5 @@
 
 mod destination;
 mod made;
+mod reading;
 mod tables;

@@ -88,21 +88,23 @@ fn a_file_says_what_it_is_and_has_statistics() {
     let statistics = host.statistics().expect("statistics");
     assert_eq!(
         statistics.min_bytes_opt().zip(statistics.max_bytes_opt()),
-        Some((&b"wn01"[..], &b"wn02"[..]))
+        Some((&b"wn01"[..], &b"wn01"[..]))
     );
 }
 
 #[test]
 fn rows_of_many_pages_are_one_file_in_groups() {
     let rows = metrics::rows(&history());
-    let mut file = TableFile::create(crate::made::part(Table::Metrics), &rows).expect("a temporary file");
-    let pages = 200_000 / rows.num_rows();
-    for _ in 1..pages {
-        file.write(&rows).expect("the same columns");
+    let [first, second] = [0, 24].map(|row| rows.slice(row, 24));
+    let mut file = TableFile::create(crate::made::part(Table::Metrics), &first).expect("a temporary file");
+    let pages = 150_000 / first.num_rows();
+    for page in std::iter::repeat_n(&first, pages - 1).chain([&second, &second]) {
+        file.write(page).expect("the same columns");
     }
     let finished = file.finish().expect("written");
-    assert_eq!(finished.rows, (pages * rows.num_rows()) as u64);
+    assert_eq!(finished.rows, ((pages + 2) * first.num_rows()) as u64);
     assert_eq!(finished.file.metadata().expect("a file").len(), finished.len_bytes);
     let reader = SerializedFileReader::new(finished.file).expect("a table");
-    assert_eq!(reader.metadata().num_row_groups(), 2);
+    let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+    assert_eq!(groups, [131_072, finished.rows as i64 - 131_072 - 48, 48], "each of one host");
 }

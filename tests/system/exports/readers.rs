@@ -4,6 +4,9 @@
 
 use super::*;
 
+/// The question about hosts whose memory grew.
+const GROWN: usize = 4;
+
 /// Series of the daemon: sums of a day, as `parquet.py` prints them.
 fn series(site: &Site, number: u32) -> Vec<Value> {
     let since = site.today.minus(DAY * DAYS).plus(DAY * number);
@@ -42,20 +45,62 @@ fn series(site: &Site, number: u32) -> Vec<Value> {
     answer["series"].as_array().unwrap().iter().map(row).collect()
 }
 
+/// A time of an answer in microseconds, as `parquet.py` prints it.
+fn micros(time: &Value) -> Value {
+    time.as_f64().map_or(Value::Null, |secs| json!((secs * 1e6).round() as i64))
+}
+
+/// A text of an answer; null if it is empty.
+fn known(text: &Value) -> Value {
+    Some(text).filter(|text| **text != json!("")).cloned().unwrap_or_default()
+}
+
+fn event(event: &Value) -> Value {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let attribute = |value: &Value| match value.as_array() {
+        Some(texts) => texts.iter().map(text).collect::<Vec<_>>().join(","),
+        None => text(value),
+    };
+    let attributes = event["attributes"].as_object().unwrap().iter();
+    let attributes: serde_json::Map<String, Value> =
+        attributes.map(|(name, value)| (name.clone(), json!(attribute(value)))).collect();
+    json!([
+        event["id"],
+        event["kind"],
+        micros(&event["time"]),
+        micros(&event["seen"]),
+        known(&event["call"]),
+        known(&event["job"]),
+        known(&event["user"]),
+        known(&event["from"]),
+        known(&event["to"]),
+        event["outcome"],
+        micros(&event["submitted"]),
+        micros(&event["started"]),
+        micros(&event["ended"]),
+        attributes,
+        event["source"]["host"],
+        event["source"]["file"],
+        event["source"]["filter"],
+        event["source"]["offset"]
+    ])
+}
+
 fn call(call: &Value) -> Value {
-    let micros = |name: &str| json!((call[name].as_f64().unwrap() * 1e6).round() as i64);
+    let micros = |name: &str| micros(&call[name]);
+    let known = |name: &str| known(&call[name]);
     let id = call["id"].as_str().unwrap();
     json!([
         id,
         id.split(':').next(),
         call["job"],
-        call["name"],
-        call["user"],
+        known("name"),
+        known("user"),
         micros("submitted"),
         micros("started"),
         micros("ended"),
         call["outcome"],
-        call["code"],
+        known("code"),
         call["hosts"],
         call["tries"],
         call["events"]
@@ -93,10 +138,19 @@ fn duckdb_and_pyarrow_read_what_the_daemon_answers() {
         assert_eq!(found[13], json!(shown(Time::from_micros(ended))[..10]), "the day is that of the end");
         assert_eq!(found.as_array().unwrap()[..13], *call(expected).as_array().unwrap());
     }
+    let events = found["events"].as_array().unwrap();
+    let mut of_daemon: Vec<Value> = site.events().iter().map(event).collect();
+    of_daemon.sort_by_key(|event| event[0].as_str().unwrap().to_owned());
+    assert_eq!(events.len(), of_daemon.len());
+    for (found, expected) in events.iter().zip(&of_daemon) {
+        let time = Time::from_micros(found[2].as_i64().unwrap());
+        assert_eq!(found[18], json!(shown(time)[..10]), "the day is that of the log");
+        assert_eq!(found.as_array().unwrap()[..18], *expected.as_array().unwrap());
+    }
     let questions: Vec<u64> = serde_json::from_value(found["questions"].clone()).unwrap();
-    // The last two ask about a week and about a job that is there.
-    assert_eq!((questions.len(), questions[3]), (5, 0), "{questions:?}");
-    assert!(questions.iter().enumerate().all(|(at, rows)| at == 3 || *rows > 0), "{questions:?}");
+    // One asks about seven days; three are there.
+    assert_eq!((questions.len(), questions[GROWN]), (7, 0), "{questions:?}");
+    assert!(questions.iter().enumerate().all(|(at, rows)| at == GROWN || *rows > 0), "{questions:?}");
     assert_eq!(found["arrow"]["rows"], json!(ROWS * u64::from(DAYS)));
     assert_eq!(found["arrow"]["days"], json!([site.day(0), site.day(1), site.day(2)]));
 }

@@ -2,12 +2,16 @@
 //!
 //! Not here: the joining (the sensor does it).
 
+#[cfg(feature = "export")]
+mod exported;
+
 use crate::client::items;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX, note_missing, print_typed};
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::{note, times};
@@ -31,6 +35,7 @@ use wire::event::Outcome;
   visperf calls --outcome failed --outcome timeout
   visperf calls --limit 50000 --json
   visperf calls --name 'relax-*' --in waiting
+  visperf calls --user mrossi --since 90d --from /srv/grid-history
   visperf calls --host wn01 --json | jq -r .id")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -72,6 +77,10 @@ pub(crate) struct Args {
     /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
+    /// Read days that were exported to this place (visperf history export) instead of asking a daemon
+    #[cfg(feature = "export")]
+    #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with_all = ["local", "cursor"])]
+    from: Option<String>,
 }
 
 fn states() -> impl TypedValueParser<Value = State> {
@@ -107,22 +116,34 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls(&args.query.target)?;
+    #[cfg(feature = "export")]
+    if let Some(place) = &args.from {
+        let exported::Found { calls, notes } = exported::read(place, args)?;
+        print(args, calls)?;
+        notes.iter().for_each(|text| note(&clean(text)));
+        return Ok(());
+    }
     let Pages { calls, count: pages, last } = pages(args)?;
     if let (true, Some(call)) = (calls.is_empty(), &args.call) {
         call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     let count = calls.len() as u64;
-    let (calls, raw): (Vec<Call>, Vec<Value>) = calls.into_iter().unzip();
-    print_typed(&args.query, &raw, &calls, "no call fits", |calls, output| {
-        let zone = TimeZone::system();
-        print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
-    })?;
+    print(args, calls)?;
     if let Some(text) = left_out(args, &last, count, pages) {
         note(&text);
     }
     note_missing(&last.unheard);
     note_end_of_past(args, &last);
     Ok(())
+}
+
+/// Print calls, each with its JSON.
+fn print(args: &Args, calls: Vec<(Call, Value)>) -> Result<(), Failure> {
+    let (calls, raw): (Vec<Call>, Vec<Value>) = calls.into_iter().unzip();
+    print_typed(&args.query, &raw, &calls, "no call fits", |calls, output| {
+        let zone = TimeZone::system();
+        print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
+    })
 }
 
 /// The calls of one or more pages.

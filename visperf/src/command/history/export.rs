@@ -3,7 +3,9 @@
 //! Rule: a day that was exported is not exported again, unless more is known of it now. Not here: the rows
 //! (`source`), the files (`history_files`).
 
-use super::source::{Reach, Source, is_over};
+use super::days::{Reach, Walk, is_over};
+use super::exported::days_bar;
+use super::source::Source;
 use super::{day, failed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
@@ -14,12 +16,12 @@ use history_files::Error;
 use history_files::day::{Day, DayFile};
 use history_files::destination::Destination;
 use history_files::table::{Finished, Part, Rows, Table, TableFile};
-use history_files::{calls, metrics};
-use indicatif::{ProgressBar, ProgressStyle};
+use history_files::{calls, events, metrics};
+use indicatif::ProgressBar;
 use jiff::civil::Date;
-use std::io::IsTerminal as _;
 use wire::api::UnixTime;
 use wire::api::calls::Calls;
+use wire::api::events::Events;
 use wire::api::history::{DomainHistory, HostBehind};
 
 /// Export the days that are over as Parquet files
@@ -78,8 +80,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let destination = Destination::open(&args.place, true).map_err(failed)?;
     let mut source = Source::new(&args.query.target, &args.whose)?;
     let reach = source.reach()?;
-    let days = reach.days(args.since, args.until, args.today, times::now());
-    let bar = bar(days.len());
+    let walk = Walk { since: args.since, until: args.until, open: args.today, now: times::now() };
+    let days = source.days(&reach, &walk)?;
+    let bar = days_bar(days.len());
     let mut output = args.query.width.output();
     let (mut exported, mut problems) = (Vec::new(), Vec::new());
     for date in days.iter().copied() {
@@ -118,20 +121,15 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn bar(days: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} days {wide_msg}");
-    ProgressBar::new(days as u64).with_style(style.expect("a constant template"))
-}
-
-/// Whether more can be exported of a day than was: it was not over, or not all was seen, or a host that was behind has
-/// more now.
+/// Whether more can be exported of a day than was: it was not over, or not all was seen, or a host that was behind or
+/// silent has more now.
 fn has_more(known: &Day, reach: &Reach) -> bool {
     known.unfinished
         || (known.own_calls_only && !reach.own_calls_only)
         || known.until.is_some()
+        // Exported by a version without events.
+        || known.file(Table::Events).is_none()
+        || known.unheard.iter().any(|host| !reach.unheard.contains(host))
         || known
             .behind
             .iter()
@@ -165,7 +163,13 @@ fn one(
         day.own_calls_only |= stored_own_only;
         of_calls.write(&calls::rows(calls))
     })?;
-    let files = [of_metrics.finish()?, of_calls.finish()?];
+    show("events");
+    let mut of_events = Growing::new(Table::Events, &day);
+    day.missed_events = source.events(date, |Events { events, unheard, .. }| {
+        day.unheard.clone_from(unheard);
+        of_events.write(&events::rows(events))
+    })?;
+    let files = [of_metrics.finish()?, of_calls.finish()?, of_events.finish()?];
     if let Some(known) = known {
         destination.record(&Day { unfinished: true, ..known.clone() }).map_err(failed)?;
     }
@@ -228,8 +232,12 @@ fn line(day: &Day) -> String {
         0 => String::new(),
         hosts => format!(", behind: {}", count(hosts as u64, "host")),
     };
+    let missed = match day.missed_events {
+        0 => String::new(),
+        missed => format!(", {} missed", count(missed, "event")),
+    };
     let open = if day.until.is_some() { ", not over" } else { "" };
-    format!("{}  {}, {}{behind}{open}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
+    format!("{}  {}, {}{behind}{missed}{open}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
 }
 
 fn summary(exported: &[Day], days: usize, destination: &Destination) -> String {
@@ -272,6 +280,8 @@ mod tests {
                 .collect::<BTreeMap<_, _>>(),
             ..Reach::default()
         };
+        assert!(has_more(&day, &reach(&[])), "it has no events");
+        day.files = vec![events_file()];
         assert!(!has_more(&day, &reach(&[("wn02", 7)])), "it was complete");
         day.until = Some(at(1));
         assert!(has_more(&day, &reach(&[])), "it was not over");
@@ -283,5 +293,12 @@ mod tests {
         assert!(!has_more(&day, &reach(&[("wn01", 5), ("wn02", 7)])), "it is still away");
         assert!(has_more(&day, &reach(&[("wn01", 6)])));
         assert!(has_more(&day, &reach(&[])), "it is complete now");
+        (day.behind, day.unheard) = (Vec::new(), vec!["wn02".to_owned()]);
+        assert!(!has_more(&day, &Reach { unheard: vec!["wn02".to_owned()], ..Reach::default() }));
+        assert!(has_more(&day, &Reach::default()), "it has reported");
+    }
+
+    fn events_file() -> DayFile {
+        DayFile { table: Table::Events, path: String::new(), rows: 0, len_bytes: 0, sha256: String::new() }
     }
 }

@@ -13,6 +13,7 @@ use history_files::day::{Day, DayFile};
 use history_files::destination::Destination;
 use history_files::table;
 use jiff::tz::TimeZone;
+use std::collections::BTreeSet;
 
 /// Print the days that are exported to a place
 #[derive(Debug, clap::Args)]
@@ -76,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "SIZE", "EXPORTED", "INCOMPLETE"];
+    let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "EVENTS", "SIZE", "EXPORTED", "INCOMPLETE"];
     let zone = TimeZone::system();
     let mut table = Table::new(&heads).spares(&["INCOMPLETE", "EXPORTED", "SIZE"]).offset(offset_now(&zone));
     for day in days {
@@ -88,15 +89,18 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             (day.unfinished, "interrupted"),
             (day.until.is_some(), "not over"),
             (day.own_calls_only, "own calls only"),
+            (day.missed_events > 0, "events missed"),
         ];
         let states = states.into_iter().filter_map(|(is_so, state)| is_so.then_some(state));
-        let behind = day.behind.iter().map(|behind| behind.host.as_str());
-        let incomplete: Vec<&str> = states.chain(behind).collect();
+        let behind = day.behind.iter().map(|behind| &behind.host).chain(&day.unheard);
+        let hosts: BTreeSet<&str> = behind.map(String::as_str).collect();
+        let incomplete: Vec<&str> = states.chain(hosts).collect();
         table.row(vec![
             Cell::text(&day.domain).color(Color::Name),
             Cell::whole(day.date.to_string()),
             rows(table::Table::Metrics),
             rows(table::Table::Calls),
+            rows(table::Table::Events),
             Cell::figure(whole_bytes(day.len_bytes())),
             Cell::time(in_table(day.exported.0, &zone, output)),
             Cell::text(incomplete.join(", ")).color(Color::Dim),

@@ -2,7 +2,9 @@
 //!
 //! Not here: queries of the past (`metrics`, `calls`, `processes`), the files (`history_files`).
 
+mod days;
 mod export;
+pub(crate) mod exported;
 mod list;
 mod source;
 mod status;
@@ -13,8 +15,8 @@ use jiff::civil::Date;
 
 /// Show what is stored of the past, and export it as Parquet files
 ///
-/// An export writes each day that is over (UTC) as tables of metrics and calls to a folder or to an object
-/// store, for DuckDB, Python, Spark and other programs.
+/// An export writes each day that is over (UTC) as tables of metrics, calls and events to a folder or to
+/// an object store, for DuckDB, Python, Spark and other programs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -65,6 +67,7 @@ fn failed(error: history_files::Error) -> Failure {
         | history_files::Error::Io { .. }
         | history_files::Error::Parquet { .. }
         | history_files::Error::Different { .. }
+        | history_files::Error::Table { .. }
         | history_files::Error::Record { .. } => Failure::Failed(error.to_string()),
     }
 }

@@ -2,30 +2,29 @@
 //!
 //! Not here: where they go (`export`).
 
+use super::days::{Reach, Walk, date_of, span};
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::options::OfDomain;
 use ::client::typed::About;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
 use sensor::config::DOMAIN_DEFAULT;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
-use wire::api::calls::{CallOrder, Calls, CallsParams, DomainCallsParams};
+use wire::api::calls::{Call, CallOrder, Calls, CallsParams, DomainCallsParams};
 use wire::api::daemon::InfoParams;
-use wire::api::history::{Aggregate, DomainHistory, DomainHistoryParams, HistoryParams, TierAge};
+use wire::api::events::{DomainEventsParams, Events, EventsParams};
+use wire::api::history::{Aggregate, DomainHistory, DomainHistoryParams, HistoryParams};
 use wire::api::{Request, Span, UnixTime};
 use wire::call::State;
 use wire::time::Time;
 
-/// A day is over for its hosts' metrics when this time has passed: their last minute is copied.
-const COPIED_AFTER: Duration = Duration::from_secs(300);
+/// Calls or events on a page.
+const ROWS_ON_PAGE: u64 = 5_000;
 
-/// Calls on a page.
-const CALLS_ON_PAGE: u64 = 5_000;
+/// Searches for an earlier event, at most: logs may have any times.
+const SEARCHES_MAX: usize = 8;
 
 /// Name that no metric has.
 const NO_METRIC: &str = "-";
@@ -36,19 +35,6 @@ pub(super) struct Source {
     about: About,
     /// Name of the domain; of the host, if it is in none.
     pub(super) domain: String,
-}
-
-/// How far the stored past reaches.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Reach {
-    /// The oldest value of each tier.
-    pub(super) tiers: Vec<TierAge>,
-    /// Latest time of the oldest stored call.
-    pub(super) calls: Option<UnixTime>,
-    /// Only the caller's own calls, of those that are stored.
-    pub(super) own_calls_only: bool,
-    /// Hosts whose metrics are not copied until now, and until when they are.
-    pub(super) behind: BTreeMap<String, UnixTime>,
 }
 
 impl Source {
@@ -84,8 +70,15 @@ impl Source {
             self.ask(&DomainHistoryParams { history: none, host: None })?;
         let calls = CallsParams { limit: 1, state: Some(State::Ended), ..CallsParams::default() };
         let Calls { stored_since, stored_own_only, .. } = self.ask(&DomainCallsParams(calls))?;
-        let behind = behind.into_iter().map(|host| (host.host, host.until)).collect();
-        Ok(Reach { tiers: history.oldest, calls: stored_since, own_calls_only: stored_own_only, behind })
+        let Events { events, unheard, .. } = self.first_event(None, None)?;
+        Ok(Reach {
+            tiers: history.oldest,
+            calls: stored_since,
+            own_calls_only: stored_own_only,
+            events: events.first().map(|event| event.time),
+            behind: behind.into_iter().map(|host| (host.host, host.until)).collect(),
+            unheard,
+        })
     }
 
     /// Passes the metrics of a day, a page at a time, to `each`.
@@ -132,7 +125,7 @@ impl Source {
             since: Some(UnixTime(start)),
             until: Some(UnixTime(end.minus(Duration::from_micros(1)))),
             order: CallOrder::Oldest,
-            limit: CALLS_ON_PAGE,
+            limit: ROWS_ON_PAGE,
             ..CallsParams::default()
         };
         loop {
@@ -144,76 +137,85 @@ impl Source {
             }
         }
     }
-}
 
-impl Reach {
-    /// The days that are stored, of those wanted, and over; with `open` also those that are not.
-    pub(super) fn days(&self, since: Option<Date>, until: Option<Date>, open: bool, now: Time) -> Vec<Date> {
-        let last = if open { Some(date_of(now)) } else { date_of(now.minus(COPIED_AFTER)).yesterday().ok() };
-        let last = until.into_iter().chain(last).min();
-        let first = since.into_iter().chain(self.since().map(date_of)).max();
-        let (Some(first), Some(last)) = (first, last) else { return Vec::new() };
-        first.series(1.day()).take_while(|date| *date <= last).collect()
-    }
-
-    /// Time of the oldest minute, hour or call.
-    fn since(&self) -> Option<Time> {
-        // Samples are exported as minutes: those of the open minute have none yet.
-        let times = self.tiers.iter().filter(|tier| tier.tier != "raw").map(|tier| tier.time);
-        times.chain(self.calls).min().map(|UnixTime(time)| time)
-    }
-}
-
-/// Whether all of a day can be known at this time.
-pub(super) fn is_over(date: Date, now: Time) -> bool {
-    span(date).end <= now.minus(COPIED_AFTER)
-}
-
-/// The day (UTC) of a time.
-pub(super) fn date_of(time: Time) -> Date {
-    let timestamp = Timestamp::from_microsecond(time.micros()).unwrap_or_default();
-    timestamp.to_zoned(TimeZone::UTC).date()
-}
-
-/// The time of a day (UTC).
-pub(super) fn span(date: Date) -> Range<Time> {
-    let start = |date: Date| {
-        let zoned = date.to_zoned(TimeZone::UTC).expect("every day begins in UTC");
-        Time::from_micros(zoned.timestamp().as_microsecond())
-    };
-    start(date)..start(date.tomorrow().unwrap_or(date))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use jiff::civil::date;
-
-    const HOUR: Duration = Duration::from_secs(3600);
-
-    fn at(day: i8, hours: u32) -> Time {
-        span(date(2026, 11, day)).start.plus(HOUR * hours)
-    }
-
-    #[test]
-    fn days_that_are_over_and_stored_are_exported() {
-        let age = |tier: &str, time| TierAge { tier: tier.to_owned(), time: UnixTime(time) };
-        let tiers = vec![age("raw", at(2, 1)), age("1m", at(4, 5)), age("1h", at(3, 23))];
-        let mut reach = Reach { tiers, ..Reach::default() };
-        let days = |reach: &Reach, since, until, now| -> Vec<i8> {
-            reach.days(since, until, false, now).into_iter().map(Date::day).collect()
+    /// Passes the events of a day, a page at a time, to `each`; returns how many could not be read.
+    ///
+    /// # Errors
+    /// If the daemon does not answer, and the errors of `each`.
+    pub(super) fn events(
+        &mut self,
+        date: Date,
+        mut each: impl FnMut(&Events) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let Range { start, end } = span(date);
+        let mut params = EventsParams {
+            cursor: Some(String::new()),
+            since: Some(UnixTime(start)),
+            until: Some(UnixTime(end.minus(Duration::from_micros(1)))),
+            limit: ROWS_ON_PAGE,
+            ..EventsParams::default()
         };
-        assert_eq!(days(&reach, None, None, at(7, 3)), [3, 4, 5, 6]);
-        let midnight = at(7, 0);
-        assert_eq!(days(&reach, None, None, midnight), [3, 4, 5], "the last minute is not copied yet");
-        assert_eq!(days(&reach, None, None, midnight.plus(COPIED_AFTER)), [3, 4, 5, 6]);
-        assert_eq!(days(&reach, Some(date(2026, 11, 5)), None, at(7, 3)), [5, 6]);
-        assert_eq!(days(&reach, None, Some(date(2026, 11, 4)), at(7, 3)), [3, 4]);
-        assert_eq!(days(&reach, Some(date(2026, 11, 9)), None, at(7, 3)), [0; 0]);
-        let open: Vec<i8> = reach.days(None, None, true, midnight).into_iter().map(Date::day).collect();
-        assert_eq!(open, [3, 4, 5, 6, 7], "those that are not over too");
-        reach.calls = Some(UnixTime(at(1, 0)));
-        assert_eq!(days(&reach, None, None, at(3, 3)), [1, 2]);
-        assert_eq!(days(&Reach::default(), None, None, at(3, 3)), [0; 0]);
+        let mut missed = 0;
+        loop {
+            let page = self.ask(&DomainEventsParams(params.clone()))?;
+            missed += page.missed;
+            each(&page)?;
+            if (page.events.len() as u64) < ROWS_ON_PAGE {
+                return Ok(missed);
+            }
+            params.cursor = Some(page.cursor);
+        }
+    }
+
+    /// An event of this time, or none.
+    fn first_event(&mut self, since: Option<Time>, until: Option<Time>) -> Result<Events, Failure> {
+        let params = EventsParams {
+            cursor: Some(String::new()),
+            since: since.map(UnixTime),
+            until: until.map(UnixTime),
+            limit: 1,
+            ..EventsParams::default()
+        };
+        self.ask(&DomainEventsParams(params))
+    }
+
+    /// The days that are exported.
+    ///
+    /// # Errors
+    /// If the daemon does not answer.
+    pub(super) fn days(&mut self, reach: &Reach, walk: &Walk) -> Result<Vec<Date>, Failure> {
+        walk.days(reach, |date| {
+            let Some(call) = self.next_call(date)? else { return self.next_event(date, None) };
+            let event = self.next_event(date, Some(call))?;
+            Ok(Some(event.map_or(call, |event| event.min(call))))
+        })
+    }
+
+    /// Day of the first call on this day or later.
+    fn next_call(&mut self, date: Date) -> Result<Option<Date>, Failure> {
+        let params = CallsParams {
+            state: Some(State::Ended),
+            since: Some(UnixTime(span(date).start)),
+            order: CallOrder::Oldest,
+            limit: 1,
+            ..CallsParams::default()
+        };
+        let page = self.ask(&DomainCallsParams(params))?;
+        let times = |call: &Call| [call.submitted, call.started, call.ended].into_iter().flatten().max();
+        Ok(page.calls.first().and_then(times).map(|latest| date_of(latest.0)))
+    }
+
+    /// A day from this one on before which, and before `until`, there is no event: mostly that of the first.
+    fn next_event(&mut self, date: Date, until: Option<Date>) -> Result<Option<Date>, Failure> {
+        let mut found = None;
+        for _ in 0..SEARCHES_MAX {
+            let before = found.or(until).map(|date| span(date).start.minus(Duration::from_micros(1)));
+            // Events are in the order in which they were stored: an earlier one may be behind it.
+            match self.first_event(Some(span(date).start), before)?.events.first() {
+                Some(event) => found = Some(date_of(event.time.0)),
+                None => return Ok(found),
+            }
+        }
+        Ok(Some(date))
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Not here: the export (`export`).
 
+use super::days::{Reach, Walk};
 use super::failed;
-use super::source::{Reach, Source};
+use super::source::Source;
 use crate::exit::Failure;
 use crate::options::{OfDomain, Query, chosen};
 use crate::output::figures::count;
@@ -13,6 +14,7 @@ use crate::output::{Color, Output, note, report};
 use history_files::Error;
 use history_files::day::Day;
 use history_files::destination::Destination;
+use history_files::table;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -45,7 +47,7 @@ struct Exported {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut source = Source::new(&args.query.target, &args.whose)?;
     let reach = source.reach()?;
-    let exported = args.place.as_deref().map(|place| compare(place, &source.domain, &reach)).transpose()?;
+    let exported = args.place.as_deref().map(|place| compare(place, &mut source, &reach)).transpose()?;
     let mut output = args.query.width.output();
     if args.query.json {
         output.json(&json(&source.domain, &reach, exported.as_ref()))?;
@@ -56,6 +58,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let zone = TimeZone::system();
     for (host, until) in &reach.behind {
         note(&format!("metrics of {host} are copied until {}", shown(until.0, &zone)));
+    }
+    for host in &reach.unheard {
+        note(&format!("{host} has not reported to this representative: events of it may be missing"));
     }
     if let (Some(Exported { days, missing }), Some(place)) = (exported, &args.place) {
         let (no_day, days) = (days.is_empty(), count(days.len() as u64, "day"));
@@ -74,12 +79,12 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn compare(place: &str, domain: &str, reach: &Reach) -> Result<Exported, Failure> {
+fn compare(place: &str, source: &mut Source, reach: &Reach) -> Result<Exported, Failure> {
     let destination = Destination::open(place, false).map_err(failed)?;
-    let days = reach.days(None, None, false, times::now());
+    let days = source.days(reach, &Walk { since: None, until: None, open: false, now: times::now() })?;
     let mut missing = Vec::new();
     for date in &days {
-        let is_there = match destination.day(domain, *date) {
+        let is_there = match destination.day(&source.domain, *date) {
             Ok(known) => known.is_some_and(|known| is_complete(&known)),
             Err(error @ Error::Record { .. }) => {
                 report(&error.to_string());
@@ -96,7 +101,7 @@ fn compare(place: &str, domain: &str, reach: &Reach) -> Result<Exported, Failure
 
 /// Whether a day was exported when it was over, to its end, with the calls of all.
 fn is_complete(day: &Day) -> bool {
-    day.until.is_none() && !day.unfinished && !day.own_calls_only
+    day.until.is_none() && !day.unfinished && !day.own_calls_only && day.file(table::Table::Events).is_some()
 }
 
 fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {
@@ -104,7 +109,8 @@ fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new(&["STORED", "SINCE"]).offset(offset_now(&zone));
     let tiers = reach.tiers.iter().map(|tier| (format!("metrics, {}", tier.tier), tier.time));
     let calls = reach.calls.map(|time| ("calls".to_owned(), time));
-    for (name, time) in tiers.chain(calls) {
+    let events = reach.events.map(|time| ("events".to_owned(), time));
+    for (name, time) in tiers.chain(calls).chain(events) {
         let time = Cell::time(in_table(time.0, &zone, output));
         table.row(vec![Cell::whole(name).color(Color::Name), time]);
     }
@@ -116,6 +122,7 @@ fn json(domain: &str, reach: &Reach, exported: Option<&Exported>) -> serde_json:
         "domain": domain,
         "tiers": reach.tiers,
         "calls_since": reach.calls,
+        "events_since": reach.events,
         "behind": reach.behind,
     });
     if let Some(Exported { days, missing }) = exported {

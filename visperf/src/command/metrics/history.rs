@@ -2,6 +2,8 @@
 //!
 //! Not here: the newest values ([`super`]), the storage (`store`).
 
+#[cfg(feature = "export")]
+mod exported;
 mod plot;
 
 use super::Args;
@@ -61,6 +63,10 @@ pub(crate) struct Past {
     /// Draw each metric as lines over time, above the summary
     #[arg(long, conflicts_with_all = ["json", "values", "csv"])]
     plot: bool,
+    /// Read days that were exported to this place (visperf history export) instead of asking a daemon
+    #[cfg(feature = "export")]
+    #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with = "local")]
+    from: Option<String>,
     /// Print every value as CSV: host, metric, labels, time, value
     #[arg(long, conflicts_with_all = ["json", "values"])]
     csv: bool,
@@ -69,8 +75,25 @@ pub(crate) struct Past {
 impl Past {
     /// Whether an option for the past is given.
     pub(crate) fn is_given(&self) -> bool {
-        let Past { step, agg, by, top, values, plot, csv } = self;
-        step.is_some() || agg.is_some() || by.is_some() || top.is_some() || *values || *plot || *csv
+        let Past { step, agg, by, top, values, plot, csv, .. } = self;
+        self.is_exported()
+            || step.is_some()
+            || agg.is_some()
+            || by.is_some()
+            || top.is_some()
+            || *values
+            || *plot
+            || *csv
+    }
+}
+
+impl Past {
+    /// Whether exported days are read.
+    fn is_exported(&self) -> bool {
+        #[cfg(feature = "export")]
+        return self.from.is_some();
+        #[cfg(not(feature = "export"))]
+        false
     }
 }
 
@@ -147,7 +170,7 @@ struct Found {
 pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     let mut client = Client::new(&args.query.target);
     let params = params(args);
-    let Some(mut found) = ask(&mut client, args, &params)? else { return Ok(false) };
+    let Some(mut found) = found(&mut client, args, &params)? else { return Ok(false) };
     if let Some(top) = args.past.top {
         found.series.sort_by(|a, b| mean(&b.series).total_cmp(&mean(&a.series)));
         found.series.truncate(usize::try_from(top).unwrap_or(usize::MAX));
@@ -158,7 +181,9 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     } else if args.past.csv {
         csv(&found.series, &mut output)?;
     } else if found.series.is_empty() {
-        check_name(&mut client, args)?;
+        if !args.past.is_exported() {
+            check_name(&mut client, args)?;
+        }
         note("no value is stored for this time and these metrics");
     } else if args.past.values {
         values(&found.series, &mut output)?;
@@ -196,6 +221,19 @@ fn params(args: &Args) -> HistoryParams {
         limit: Limit(LIMIT_MAX),
         cursor: None,
     }
+}
+
+/// The values, from a daemon or from exported days; `None` if the daemon does not know the method.
+fn found(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Option<Found>, Failure> {
+    #[cfg(feature = "export")]
+    if let Some(place) = &args.past.from {
+        let (history, notes) = exported::read(place, args, params)?;
+        let mut found = Found::default();
+        found.add_copies(DomainHistory { history, behind: Vec::new() });
+        found.copied = notes;
+        return Ok(Some(found));
+    }
+    ask(client, args, params)
 }
 
 /// Asks every host; `None` if the daemon does not know the method.

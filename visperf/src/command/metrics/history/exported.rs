@@ -1,0 +1,66 @@
+//! `visperf metrics --from PLACE`: the past from exported days, without a daemon.
+//!
+//! Not here: the files (`history_files`), how steps are merged (`store`, by `sensor::query::history`).
+
+use super::Args;
+use crate::command::history::exported::Exported;
+use crate::exit::Failure;
+use history_files::read::metrics::Wanted;
+use history_files::table::Table;
+use sensor::query::history::of_buckets;
+use sensor::sample::glob::Glob;
+use std::sync::Arc;
+use std::time::Duration;
+use wire::api::history::{History, HistoryParams};
+use wire::id::HostName;
+use wire::time::Time;
+
+/// How much is read unless a time is given.
+const SPAN_DEFAULT: Duration = Duration::from_secs(86_400);
+
+/// Reads the days of a place; returns their values, and what a user should know of them.
+///
+/// # Errors
+/// If the place or a file cannot be read, or the parameters make no sense.
+pub(super) fn read(
+    place: &str,
+    args: &Args,
+    params: &HistoryParams,
+) -> Result<(History, Vec<String>), Failure> {
+    let failed = |error: history_files::Error| Failure::Failed(error.to_string());
+    let mut exported = Exported::open(place, args.whose.domain.as_deref())?;
+    let until = params.until.map_or(exported.end(), |until| until.0);
+    let since = params.since.map_or(until.minus(SPAN_DEFAULT), |since| since.0);
+    let mut wanted = wanted(args, params)?;
+    let found = of_buckets(params, (since, until), |(since, until), merge| {
+        (wanted.since, wanted.until) = (since, until);
+        exported.leave(Some(since), Some(until.minus(Duration::from_micros(1))));
+        let bar = exported.bar();
+        for file in exported.days.iter().filter_map(|day| day.file(Table::Metrics)) {
+            let mut is_full = false;
+            exported.destination.metrics(file, &wanted, &mut |row| {
+                is_full =
+                    params.labels.fit(row.metric) && !merge.add(row.host, row.metric, row.time, &row.bucket);
+                !is_full
+            })?;
+            if is_full {
+                break;
+            }
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(())
+    });
+    let history = found.map_err(failed)?.map_err(|fault| Failure::Usage(fault.message.into_owned()))?;
+    Ok((history, exported.notes()))
+}
+
+fn wanted(args: &Args, params: &HistoryParams) -> Result<Wanted, Failure> {
+    let name = params.name.as_deref().map(Glob::new).transpose();
+    let name = name.map_err(|error| Failure::Usage(format!("{error}")))?;
+    let host = args.host.as_deref().map(HostName::try_from).transpose();
+    let host = host.map_err(|error| Failure::Usage(format!("--host: {error}")))?;
+    let name_start = name.as_ref().map(|name| name.start().to_owned()).unwrap_or_default();
+    let name = move |text: &str| name.as_ref().is_none_or(|name| name.matches(text));
+    Ok(Wanted { since: Time::default(), until: Time::default(), host, name_start, name: Arc::new(name) })
+}
