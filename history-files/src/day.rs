@@ -3,7 +3,7 @@
 //! Pure. Rule: a day without a record is not there, whatever files there are: its record is written last. Where files are
 //! replaced, the record is marked as unfinished before. Not here: where records are stored ([`crate::destination`]).
 
-use crate::table::{Finished, Part, Table};
+use crate::table::{Finished, Part, SCHEMA_VERSION, Table};
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use wire::api::UnixTime;
@@ -66,6 +66,9 @@ pub struct DayFile {
     pub len_bytes: u64,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
+    /// CRC-32 of each 128 KiB of it, in hexadecimal digits: parts of a file are verified as they are read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub checksums: String,
 }
 
 impl Day {
@@ -74,7 +77,7 @@ impl Day {
     pub fn new(domain: &str, date: Date, exported: UnixTime) -> Day {
         Day {
             version: VERSION,
-            schema: crate::table::SCHEMA_VERSION,
+            schema: SCHEMA_VERSION,
             domain: domain.to_owned(),
             date,
             exported,
@@ -106,6 +109,14 @@ impl Day {
         self.files.iter().map(|file| file.len_bytes).sum()
     }
 
+    /// The record without what is for programs alone.
+    #[must_use]
+    pub fn brief(&self) -> Day {
+        let mut day = self.clone();
+        day.files.iter_mut().for_each(|file| file.checksums = String::new());
+        day
+    }
+
     /// Reads a record.
     ///
     /// # Errors
@@ -114,6 +125,10 @@ impl Day {
         let day: Day =
             serde_json::from_slice(bytes).map_err(|error| format!("no record of a day: {error}"))?;
         match day.version {
+            VERSION if day.schema > SCHEMA_VERSION => Err(format!(
+                "its columns are of version {}; this program knows version {SCHEMA_VERSION}",
+                day.schema
+            )),
             VERSION => Ok(day),
             later => Err(format!("a record of version {later}; this program knows version {VERSION}")),
         }
@@ -124,13 +139,14 @@ impl DayFile {
     /// The entry of a file.
     #[must_use]
     pub fn of(file: &Finished) -> DayFile {
-        let Finished { part, rows, len_bytes, sha256, .. } = file;
+        let Finished { part, rows, len_bytes, sha256, checksums, .. } = file;
         DayFile {
             table: part.table,
             path: path(part),
             rows: *rows,
             len_bytes: *len_bytes,
             sha256: sha256.clone(),
+            checksums: checksums.clone(),
         }
     }
 }
@@ -154,10 +170,13 @@ mod tests {
             rows: 7,
             len_bytes: 900,
             sha256: "ab".repeat(32),
+            checksums: String::new(),
         });
         assert_eq!(day.files[0].path, "calls/domain=physics.example/date=2026-11-26/calls.parquet");
         let bytes = serde_json::to_vec(&day).expect("in memory");
         assert_eq!(Day::parse(&bytes), Ok(day.clone()));
+        let columns = serde_json::to_vec(&Day { schema: 2, ..day.clone() }).expect("in memory");
+        assert!(Day::parse(&columns).is_err_and(|text| text.starts_with("its columns are of version 2")));
         let later = serde_json::to_vec(&Day { version: 2, ..day }).expect("in memory");
         assert_eq!(Day::parse(&later), Err("a record of version 2; this program knows version 1".to_owned()));
         assert!(Day::parse(b"{").is_err_and(|text| text.starts_with("no record of a day: ")));

@@ -67,10 +67,12 @@ impl Destination {
         let entry = DayFile::of(&finished);
         let path = Path::from(entry.path.as_str());
         self.check(&entry.path)?;
+        let new = self.new_place(&entry)?;
         finished.file.seek(SeekFrom::Start(0)).map_err(Error::io("a temporary file"))?;
         self.runtime.block_on(async {
             let mut file = tokio::fs::File::from_std(finished.file);
-            let mut writer = BufWriter::new(Arc::clone(&self.store), path.clone());
+            let to = new.clone().unwrap_or_else(|| path.clone());
+            let mut writer = BufWriter::new(Arc::clone(&self.store), to);
             let copied = tokio::io::copy(&mut file, &mut writer).await;
             let copied = match copied {
                 Ok(_) => tokio::io::AsyncWriteExt::shutdown(&mut writer).await,
@@ -79,7 +81,11 @@ impl Destination {
                     Err(error)
                 }
             };
-            copied.map_err(Error::io(self.path(&entry.path)))
+            copied.map_err(Error::io(self.path(&entry.path)))?;
+            match &new {
+                Some(new) => self.store.rename(new, &path).await.map_err(self.failed(&entry.path)),
+                None => Ok(()),
+            }
         })?;
         self.verify(&entry)?;
         Ok(entry)
@@ -120,7 +126,7 @@ impl Destination {
     pub fn day(&self, domain: &str, date: Date) -> Result<Option<Day>, Error> {
         let path = Day::path(domain, date);
         match self.runtime.block_on(self.read(&Path::from(path.as_str()))) {
-            Ok(bytes) => self.parse(&path, &bytes).map(Some),
+            Ok(bytes) => self.parse(&path, &bytes).and_then(|day| self.of_its_day(day, &path)).map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed(&path)(error)),
         }
@@ -148,18 +154,38 @@ impl Destination {
         let (mut days, mut problems) = (Vec::new(), Vec::new());
         for found in listed.map_err(self.failed(day::FOLDER))? {
             let path = found.location.to_string();
+            if path.starts_with(folder::NEW) {
+                continue;
+            }
             let read = self.runtime.block_on(self.read(&found.location)).map_err(self.failed(&path));
-            match read.and_then(|bytes| self.parse(&path, &bytes)) {
-                Ok(day) if Day::path(&day.domain, day.date) == path => days.push(day),
-                Ok(Day { domain, date, .. }) => {
-                    let problem = format!("the record of another day, {date} of {domain}");
-                    problems.push(Error::Record { path: self.path(&path), problem });
-                }
+            match read.and_then(|bytes| self.parse(&path, &bytes)).and_then(|day| self.of_its_day(day, &path))
+            {
+                Ok(day) => days.push(day),
                 Err(error) => problems.push(error),
             }
         }
         days.sort_by(|a, b| (&a.domain, a.date).cmp(&(&b.domain, b.date)));
         Ok((days, problems))
+    }
+
+    /// Where a file is written before it is renamed to its place; `None` in a bucket, where it is there once it is
+    /// whole. What an interrupted export left there is removed.
+    fn new_place(&self, entry: &DayFile) -> Result<Option<Path>, Error> {
+        let Some(root) = &self.folder else { return Ok(None) };
+        let name = entry.path.replace('/', "-");
+        let path = format!("{}/{name}-{}", folder::NEW, std::process::id());
+        self.check(&path)?;
+        folder::remove_left(&root.join(folder::NEW));
+        Ok(Some(Path::from(path)))
+    }
+
+    /// Refuses the record of another day.
+    fn of_its_day(&self, day: Day, path: &str) -> Result<Day, Error> {
+        if Day::path(&day.domain, day.date) == path {
+            return Ok(day);
+        }
+        let problem = format!("the record of another day, {} of {}", day.date, day.domain);
+        Err(Error::Record { path: self.path(path), problem })
     }
 
     /// Runs a future of this place.

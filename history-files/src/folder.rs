@@ -6,10 +6,17 @@
 use crate::error::Error;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
-use std::fs::Metadata;
+use std::fs::{DirEntry, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Where files are written until they are whole: other programs skip what begins with an underscore.
+pub(crate) const NEW: &str = "_visperf/new";
+
+/// What an interrupted export left is removed after this time; another one may still write.
+const LEFT_AFTER: Duration = Duration::from_secs(86_400);
 
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
@@ -29,6 +36,19 @@ pub(crate) fn open(name: &str, create: bool) -> Result<(Arc<dyn ObjectStore>, Pa
     let store = LocalFileSystem::new_with_prefix(&root);
     let store = store.map_err(|source| Error::Store { place: name.to_owned(), source })?;
     Ok((Arc::new(store.with_fsync(true)), root))
+}
+
+/// Removes what interrupted exports left.
+pub(crate) fn remove_left(folder: &Path) {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_left = |file: &DirEntry| {
+        let written = file.metadata().and_then(|metadata| metadata.modified());
+        written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_AFTER))
+    };
+    for file in files.filter(is_left) {
+        // It is removed the next time, if not now.
+        let _ = std::fs::remove_file(file.path());
+    }
 }
 
 /// Checks the folders above a file in `root`, those that exist.

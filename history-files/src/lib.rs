@@ -3,6 +3,7 @@
 //! Rule: a day is there once its record is, which is written last, after every file was read back and compared. The
 //! only crate that names parquet and object_store. Not here: where the rows come from (the command line).
 
+mod blocks;
 mod bucket;
 pub mod calls;
 mod column;

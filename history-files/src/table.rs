@@ -2,6 +2,7 @@
 //!
 //! Not here: the columns ([`crate::metrics`], [`crate::calls`], [`crate::events`]), where the file goes ([`crate::destination`]).
 
+use crate::blocks::Blocks;
 use crate::error::Error;
 use arrow_array::cast::AsArray as _;
 use data_encoding::HEXLOWER;
@@ -98,6 +99,8 @@ pub struct Finished {
     pub len_bytes: u64,
     /// SHA-256, in hexadecimal digits.
     pub sha256: String,
+    /// CRC-32 of each block, in hexadecimal digits.
+    pub checksums: String,
 }
 
 impl TableFile {
@@ -109,7 +112,7 @@ impl TableFile {
         let folder = std::env::temp_dir();
         let what = || format!("a temporary file in {} (see TMPDIR)", folder.display());
         let file = tempfile::tempfile_in(&folder).map_err(Error::io(what()))?;
-        let hashed = Hashed { file, hash: Sha256::new(), len_bytes: 0 };
+        let hashed = Hashed { file, hash: Sha256::new(), blocks: Blocks::default(), len_bytes: 0 };
         let writer = ArrowWriter::try_new(hashed, first.schema(), Some(properties(&part)));
         let writer = writer.map_err(Error::parquet(what()))?;
         let mut table = TableFile { part, writer, rows: 0, host: String::new() };
@@ -159,9 +162,9 @@ impl TableFile {
     pub fn finish(self) -> Result<Finished, Error> {
         let TableFile { part, writer, rows, host: _ } = self;
         let what = format!("table {} of {}", part.table, part.date);
-        let Hashed { file, hash, len_bytes } = writer.into_inner().map_err(Error::parquet(what))?;
+        let Hashed { file, hash, blocks, len_bytes } = writer.into_inner().map_err(Error::parquet(what))?;
         let sha256 = HEXLOWER.encode(&hash.finalize());
-        Ok(Finished { part, file, rows, len_bytes, sha256 })
+        Ok(Finished { part, file, rows, len_bytes, sha256, checksums: blocks.finish() })
     }
 }
 
@@ -184,10 +187,11 @@ fn properties(part: &Part) -> WriterProperties {
         .build()
 }
 
-/// A file, and the checksum of what was written to it.
+/// A file, and the checksums of what was written to it.
 struct Hashed {
     file: File,
     hash: Sha256,
+    blocks: Blocks,
     len_bytes: u64,
 }
 
@@ -195,6 +199,7 @@ impl Write for Hashed {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let len = self.file.write(bytes)?;
         self.hash.update(&bytes[..len]);
+        self.blocks.update(&bytes[..len]);
         self.len_bytes += len as u64;
         Ok(len)
     }

@@ -6,15 +6,16 @@ pub mod calls;
 pub mod metrics;
 mod skip;
 
+use crate::blocks;
 use crate::day::DayFile;
 use crate::destination::Destination;
 use crate::error::Error;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
+use futures::{FutureExt as _, StreamExt as _};
+use object_store::ObjectStore;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
@@ -24,6 +25,9 @@ use std::sync::Arc;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8 << 10;
+
+/// A part of a file whose checksum is another.
+const DAMAGED: &str = "it is not what was exported: it is damaged, or another export replaces it just now";
 
 /// A file that is about to be read.
 type Opened = ParquetRecordBatchStreamBuilder<Stored>;
@@ -38,6 +42,10 @@ impl Destination {
         choose: impl FnOnce(Opened) -> Opened,
         mut each: impl FnMut(&RecordBatch) -> Option<bool>,
     ) -> Result<(), Error> {
+        if file.checksums.is_empty() {
+            // It was exported by a version that did not write them.
+            self.verify(file)?;
+        }
         let path = self.path(&file.path);
         let failed = |error| Error::parquet(path.clone())(error);
         let none = || Error::Table {
@@ -46,7 +54,7 @@ impl Destination {
         };
         self.block_on(async {
             let location = Path::from(file.path.as_str());
-            let stored = Stored { store: self.store(), path: location, len_bytes: file.len_bytes };
+            let stored = Stored { store: self.store(), path: location, file: file.clone() };
             // What pages have, and where they are.
             let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
             let opened = Opened::new_with_options(stored, options).await.map_err(failed)?;
@@ -65,30 +73,50 @@ impl Destination {
     }
 }
 
-/// A stored file; the parts of it that are needed are read.
+/// A stored file; the parts of it that are needed are read, and verified before they are decoded.
 struct Stored {
     store: Arc<dyn ObjectStore>,
     path: Path,
-    len_bytes: u64,
+    file: DayFile,
+}
+
+impl Stored {
+    async fn verified(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ParquetError> {
+        let DayFile { len_bytes, checksums, .. } = &self.file;
+        let blocks: Vec<Range<u64>> = ranges.iter().map(|range| blocks::around(range, *len_bytes)).collect();
+        let read = self.store.get_ranges(&self.path, &blocks).await.map_err(external)?;
+        let wanted = ranges.iter().zip(&blocks).zip(read).map(|((range, around), bytes)| {
+            let is_whole = checksums.is_empty() || blocks::are_whole(&bytes, around.start, checksums);
+            let at = |place: u64| usize::try_from(place.saturating_sub(around.start)).unwrap_or(usize::MAX);
+            let part = (is_whole && range.start <= range.end && at(range.end) <= bytes.len())
+                .then(|| bytes.slice(at(range.start)..at(range.end)));
+            part.ok_or_else(|| ParquetError::General(DAMAGED.to_owned()))
+        });
+        wanted.collect()
+    }
 }
 
 impl AsyncFileReader for Stored {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes, ParquetError>> {
-        self.store.get_range(&self.path, range).map_err(external).boxed()
+        async move {
+            let read = self.verified(&[range]).await?;
+            read.into_iter().next().ok_or_else(|| ParquetError::General(DAMAGED.to_owned()))
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(
         &mut self,
         ranges: Vec<Range<u64>>,
     ) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
-        async move { self.store.get_ranges(&self.path, &ranges).await.map_err(external) }.boxed()
+        async move { self.verified(&ranges).await }.boxed()
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, Result<Arc<ParquetMetaData>, ParquetError>> {
-        let len_bytes = self.len_bytes;
+        let len_bytes = self.file.len_bytes;
         let reader = ParquetMetaDataReader::new().with_arrow_reader_options(options);
         async move { reader.load_and_finish(self, len_bytes).await.map(Arc::new) }.boxed()
     }

@@ -151,4 +151,14 @@ fn what_is_no_table_of_metrics_is_named() {
         let error = place.destination.metrics(&place.file, &all(), &mut |_| true).expect_err("damaged");
         assert!(error.to_string().contains("metrics.parquet: "), "{error}");
     }
+    for at in (0..whole.len()).step_by(97) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 4;
+        std::fs::write(&path, damaged).expect("room");
+        for checksums in [place.file.checksums.clone(), String::new()] {
+            let file = history_files::day::DayFile { checksums, ..place.file.clone() };
+            let error = place.destination.metrics(&file, &all(), &mut |_| true).expect_err("damaged");
+            assert!(error.to_string().contains("damaged"), "{at}: {error}");
+        }
+    }
 }

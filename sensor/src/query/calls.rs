@@ -98,7 +98,8 @@ impl KnownCalls {
             Ok(stored) => {
                 let stored = self.without_those_in_memory(stored, is_stored).await?;
                 if is_stored {
-                    leave_not_stored(&mut calls, &stored, &owners);
+                    let oldest = history.size().and_then(|size| size.oldest);
+                    leave_not_stored(&mut calls, &stored, &owners, oldest);
                 }
                 stored
             }
@@ -160,10 +161,13 @@ async fn owners(viewer: Viewer) -> Owners {
     }
 }
 
-/// Leaves the calls in memory that are not read from the history: those of others, and those that have not ended,
-/// neither before their changes were stored nor after.
-fn leave_not_stored(calls: &mut Vec<Call>, stored: &Page, owners: &Owners) {
-    calls.retain(|call| call.state != State::Ended || !owners.include(&call.user));
+/// Leaves the calls in memory that are not read from the history: those of others, those that have not ended, neither
+/// before their changes were stored nor after, and those that are too old to be stored.
+fn leave_not_stored(calls: &mut Vec<Call>, stored: &Page, owners: &Owners, oldest: Option<Time>) {
+    calls.retain(|call| {
+        let is_older = oldest.is_none_or(|oldest| call.latest() < Some(oldest));
+        call.state != State::Ended || !owners.include(&call.user) || is_older
+    });
     let again: HashMap<&str, Option<Time>> =
         stored.calls.iter().map(|call| (call.id.as_str(), call.latest())).collect();
     calls.retain(|call| again.get(call.id.as_str()).is_none_or(|at| *at < call.latest()));
@@ -250,6 +254,24 @@ mod tests {
         let found = Found { offset: 0, number: 0, content: Content::new(kind, time(secs)), keys: Some(keys) };
         let offset = secs.unsigned_abs();
         joiner.join(&found, Id { sensor: SensorKey(1), generation: Generation(1), offset, number: 0 });
+    }
+
+    #[test]
+    fn a_call_that_is_too_old_to_be_stored_is_listed_from_memory() {
+        let mut joiner = Joiner::new(9);
+        for (job, secs) in [("1", 100), ("2", 200), ("3", 300)] {
+            join(&mut joiner, Kind::JobEnd, job, secs);
+        }
+        let left = |owners: &Owners, oldest: Option<i64>| {
+            let mut calls: Vec<Call> = joiner.calls().collect();
+            leave_not_stored(&mut calls, &Page::default(), owners, oldest.map(time));
+            let mut ids: Vec<String> = calls.iter().map(|call| call.id.to_string()).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(left(&Owners::All, Some(200)), ["test:1"]);
+        assert_eq!(left(&Owners::All, None), ["test:1", "test:2", "test:3"], "nothing is stored");
+        assert_eq!(left(&Owners::Only(Vec::new()), Some(200)).len(), 3, "stored ones are not read");
     }
 
     #[test]

@@ -191,32 +191,29 @@ fn by(params: &HistoryParams) -> Result<By, Fault> {
 /// that are needed, and adds their buckets.
 ///
 /// # Errors
-/// As `sensor.history`, and the errors of `read`.
-pub fn of_buckets<E>(
+/// As `sensor.history`, and if the step is not of whole minutes.
+pub fn of_buckets(
     params: &HistoryParams,
     (since, until): (Time, Time),
-    read: impl FnOnce((Time, Time), &mut Merge) -> Result<(), E>,
-) -> Result<Result<History, Fault>, E> {
-    let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
-    let by = match check(params).and_then(|()| by(params)) {
+    read: impl FnOnce((Time, Time), &mut Merge),
+) -> Result<History, Fault> {
+    let minute = Duration::from_secs(60);
+    let step = params.step.map_or_else(|| step_for(until.since(since)).max(minute), |Span(step)| step);
+    check(params)?;
+    let mut by = by(params)?;
+    if let By::Label(label) = by {
         // A host answers for itself.
-        Ok(By::Label(label)) => By::HostLabel(label),
-        Ok(by) => by,
-        Err(fault) => return Ok(Err(fault)),
-    };
-    if step.is_zero() {
-        return Ok(Err(Fault::invalid_params(
-            "step: only minutes and hours are there; expected a step above 0",
-        )));
+        by = By::HostLabel(label);
+    }
+    if step.is_zero() || !step.as_micros().is_multiple_of(minute.as_micros()) {
+        return Err(Fault::invalid_params(
+            "step: only minutes and hours are exported; expected whole minutes, such as 1m or 1h",
+        ));
     }
     let (with_values, max) = values_of(params);
     let mut merge = Merge::new(step, with_values, max);
-    read(merge.span(since, until), &mut merge)?;
-    Ok(merged(merge, &by, params, step))
-}
-
-fn merged(merge: Merge, by: &By, params: &HistoryParams, step: Duration) -> Result<History, Fault> {
-    let series = merge.finish(by).map_err(too_large)?;
+    read(merge.span(since, until), &mut merge);
+    let series = merge.finish(&by).map_err(too_large)?;
     let answer = Answer { series, parts: Vec::new(), damaged: 0, marks: Vec::new() };
     let found = summarized(answer, params.aggregate);
     check_found(&found, params)?;

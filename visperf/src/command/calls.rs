@@ -11,7 +11,6 @@ use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX, note_missing, print_typed};
 use crate::exit::Failure;
-use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::{note, times};
@@ -118,10 +117,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     refuse_state_of_calls(&args.query.target)?;
     #[cfg(feature = "export")]
     if let Some(place) = &args.from {
-        let exported::Found { calls, notes } = exported::read(place, args)?;
+        let exported::Found { calls, exported } = exported::read(place, args)?;
         print(args, calls)?;
-        notes.iter().for_each(|text| note(&clean(text)));
-        return Ok(());
+        return exported.finish();
     }
     let Pages { calls, count: pages, last } = pages(args)?;
     if let (true, Some(call)) = (calls.is_empty(), &args.call) {

@@ -4,12 +4,12 @@
 //! (`source`), the files (`history_files`).
 
 use super::days::{Reach, Walk, is_over};
-use super::exported::days_bar;
+use super::exported::{days_bar, place};
 use super::source::Source;
 use super::{day, failed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
-use crate::options::{OfDomain, Query, chosen};
+use crate::options::{OfDomain, Query};
 use crate::output::figures::{count, whole_bytes};
 use crate::output::{as_answered, note, report, times};
 use history_files::Error;
@@ -43,7 +43,7 @@ For every day: a timer or cron job that runs it once a day, shortly after
 midnight UTC.")]
 pub(super) struct Args {
     /// Folder, which is created if it does not exist, or s3://BUCKET/PREFIX
-    #[arg(value_name = "PLACE", value_parser = chosen)]
+    #[arg(value_name = "PLACE", value_parser = place)]
     place: String,
     /// Only this day (UTC) and later ones
     #[arg(long, value_name = "DAY", value_parser = day)]
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         if args.again || known.as_ref().is_none_or(|known| has_more(known, &reach)) {
             let day = one(&mut source, &destination, date, known.as_ref(), &bar)?;
             bar.suspend(|| match args.query.json {
-                true => output.json(&as_answered(&day)?),
+                true => output.json(&as_answered(&day.brief())?),
                 false => output.line(&line(&day)),
             })?;
             exported.push(day);
@@ -123,7 +123,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Whether more can be exported of a day than was: it was not over, or not all was seen, or a host that was behind or
 /// silent has more now.
-fn has_more(known: &Day, reach: &Reach) -> bool {
+pub(super) fn has_more(known: &Day, reach: &Reach) -> bool {
     known.unfinished
         || (known.own_calls_only && !reach.own_calls_only)
         || known.until.is_some()
@@ -299,6 +299,13 @@ mod tests {
     }
 
     fn events_file() -> DayFile {
-        DayFile { table: Table::Events, path: String::new(), rows: 0, len_bytes: 0, sha256: String::new() }
+        DayFile {
+            table: Table::Events,
+            path: String::new(),
+            rows: 0,
+            len_bytes: 0,
+            sha256: String::new(),
+            checksums: String::new(),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: the export (`export`).
 
+use super::exported::place;
 use super::failed;
 use crate::exit::{Failure, Kind};
 use crate::options::{Width, chosen};
@@ -23,7 +24,7 @@ use std::collections::BTreeSet;
   visperf history list /srv/grid-history --json | jq -r '.files[].path'")]
 pub(super) struct Args {
     /// Folder, or s3://BUCKET/PREFIX
-    #[arg(value_name = "PLACE", value_parser = chosen)]
+    #[arg(value_name = "PLACE", value_parser = place)]
     place: String,
     /// Only days of this domain
     #[arg(long, value_name = "DOMAIN", value_parser = chosen)]
@@ -49,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let mut output = args.width.output();
     match args.json {
-        true => days.iter().try_for_each(|day| output.json(&as_answered(day)?))?,
+        true => days.iter().try_for_each(|day| output.json(&as_answered(&day.brief())?))?,
         false if days.is_empty() => note(match &args.domain {
             Some(_) => "no day of this domain is exported there",
             None => "no day is exported there",

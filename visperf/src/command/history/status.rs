@@ -3,18 +3,18 @@
 //! Not here: the export (`export`).
 
 use super::days::{Reach, Walk};
+use super::export::has_more;
+use super::exported::place;
 use super::failed;
 use super::source::Source;
 use crate::exit::Failure;
-use crate::options::{OfDomain, Query, chosen};
+use crate::options::{OfDomain, Query};
 use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{self, in_table, offset_now, shown};
 use crate::output::{Color, Output, note, report};
 use history_files::Error;
-use history_files::day::Day;
 use history_files::destination::Destination;
-use history_files::table;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -26,7 +26,7 @@ use serde_json::json;
   visperf history status /srv/grid-history")]
 pub(super) struct Args {
     /// Place of an export, to compare with: a folder, or s3://BUCKET/PREFIX
-    #[arg(value_name = "PLACE", value_parser = chosen)]
+    #[arg(value_name = "PLACE", value_parser = place)]
     place: Option<String>,
     #[command(flatten)]
     query: Query,
@@ -82,10 +82,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 fn compare(place: &str, source: &mut Source, reach: &Reach) -> Result<Exported, Failure> {
     let destination = Destination::open(place, false).map_err(failed)?;
     let days = source.days(reach, &Walk { since: None, until: None, open: false, now: times::now() })?;
-    let mut missing = Vec::new();
+    let (mut missing, mut own_calls_only) = (Vec::new(), 0);
     for date in &days {
         let is_there = match destination.day(&source.domain, *date) {
-            Ok(known) => known.is_some_and(|known| is_complete(&known)),
+            Ok(known) => {
+                own_calls_only += u64::from(known.as_ref().is_some_and(|known| known.own_calls_only));
+                known.is_some_and(|known| !has_more(&known, reach))
+            }
             Err(error @ Error::Record { .. }) => {
                 report(&error.to_string());
                 false
@@ -96,12 +99,10 @@ fn compare(place: &str, source: &mut Source, reach: &Reach) -> Result<Exported, 
             missing.push(*date);
         }
     }
+    if own_calls_only > 0 {
+        note(&format!("of {} only calls of the user who exported are there", count(own_calls_only, "day")));
+    }
     Ok(Exported { days, missing })
-}
-
-/// Whether a day was exported when it was over, to its end, with the calls of all.
-fn is_complete(day: &Day) -> bool {
-    day.until.is_none() && !day.unfinished && !day.own_calls_only && day.file(table::Table::Events).is_some()
 }
 
 fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {

@@ -158,6 +158,9 @@ struct Found {
     failure: Option<Failure>,
     /// Hosts that did not answer and whose copies are shown, and why.
     copied: Vec<String>,
+    /// The exported days that were read instead.
+    #[cfg(feature = "export")]
+    exported: Option<crate::command::history::exported::Exported>,
     answered: usize,
     /// Host, time and text of what happened meanwhile.
     marks: Vec<(String, UnixTime, String)>,
@@ -198,6 +201,10 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
         notes(&found);
     }
     found.copied.iter().chain(&found.missing).for_each(|missing| note(&clean(missing)));
+    #[cfg(feature = "export")]
+    if let Some(exported) = found.exported {
+        exported.finish()?;
+    }
     Ok(true)
 }
 
@@ -227,10 +234,9 @@ fn params(args: &Args) -> HistoryParams {
 fn found(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Option<Found>, Failure> {
     #[cfg(feature = "export")]
     if let Some(place) = &args.past.from {
-        let (history, notes) = exported::read(place, args, params)?;
-        let mut found = Found::default();
+        let (history, exported) = exported::read(place, args, params)?;
+        let mut found = Found { exported: Some(exported), ..Found::default() };
         found.add_copies(DomainHistory { history, behind: Vec::new() });
-        found.copied = notes;
         return Ok(Some(found));
     }
     ask(client, args, params)

@@ -18,41 +18,38 @@ use wire::time::Time;
 /// How much is read unless a time is given.
 const SPAN_DEFAULT: Duration = Duration::from_secs(86_400);
 
-/// Reads the days of a place; returns their values, and what a user should know of them.
+/// Reads the days of a place; returns their values, and what is to be said of them at the end.
 ///
 /// # Errors
-/// If the place or a file cannot be read, or the parameters make no sense.
-pub(super) fn read(
-    place: &str,
-    args: &Args,
-    params: &HistoryParams,
-) -> Result<(History, Vec<String>), Failure> {
-    let failed = |error: history_files::Error| Failure::Failed(error.to_string());
+/// If the place cannot be read, or the parameters make no sense.
+pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(History, Exported), Failure> {
     let mut exported = Exported::open(place, args.whose.domain.as_deref())?;
     let until = params.until.map_or(exported.end(), |until| until.0);
     let since = params.since.map_or(until.minus(SPAN_DEFAULT), |since| since.0);
     let mut wanted = wanted(args, params)?;
-    let found = of_buckets(params, (since, until), |(since, until), merge| {
+    let history = of_buckets(params, (since, until), |(since, until), merge| {
         (wanted.since, wanted.until) = (since, until);
         exported.leave(Some(since), Some(until.minus(Duration::from_micros(1))));
         let bar = exported.bar();
-        for file in exported.days.iter().filter_map(|day| day.file(Table::Metrics)) {
+        for file in exported.files(Table::Metrics) {
             let mut is_full = false;
-            exported.destination.metrics(file, &wanted, &mut |row| {
+            let read = exported.destination.metrics(&file, &wanted, &mut |row| {
                 is_full =
                     params.labels.fit(row.metric) && !merge.add(row.host, row.metric, row.time, &row.bucket);
                 !is_full
-            })?;
+            });
+            if let Err(error) = read {
+                exported.failed(&error);
+            }
             if is_full {
                 break;
             }
             bar.inc(1);
         }
         bar.finish_and_clear();
-        Ok(())
     });
-    let history = found.map_err(failed)?.map_err(|fault| Failure::Usage(fault.message.into_owned()))?;
-    Ok((history, exported.notes()))
+    let history = history.map_err(|fault| Failure::Usage(fault.message.into_owned()))?;
+    Ok((history, exported))
 }
 
 fn wanted(args: &Args, params: &HistoryParams) -> Result<Wanted, Failure> {

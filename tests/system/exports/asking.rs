@@ -1,0 +1,126 @@
+//! Commands read exported days (`--from`), and find what the sensor answers.
+//!
+//! Not here: other programs that read them (`readers`).
+
+use super::*;
+
+/// `visperf COMMAND … --json` of the sensor, or of exported days.
+fn asked(site: &Site, command: &str, from: Option<&OsStr>, more: &[&str]) -> Vec<Value> {
+    let name = command;
+    let mut command = program::command(program::visperf().unwrap());
+    command.args([name, "--json"]).args(more);
+    match from {
+        Some(place) => command.arg("--from").arg(place),
+        None => command.arg("--state").arg(site.folder.path().join("state")),
+    };
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{more:?}: {}", note(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn exported_days_answer_as_the_sensor_did() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let place = site.place();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let all = ["--since", since.as_str(), "--until", until.as_str()];
+    for more in [
+        &["node_*", "--step", "1h"][..],
+        &["node_cpu_seconds_total", "--step", "7m", "--by", "mode"],
+        &["made_up", "--step", "6h", "--by", "host", "--agg", "sum", "--label", "number=7"],
+        &["node_load1", "--step", "1d", "--agg", "max"],
+        &["node_load1", "--step", "30m", "--agg", "p95"],
+        &["*", "--step", "1d", "--agg", "count", "--host", "trial-host"],
+    ] {
+        let more = [more, &all].concat();
+        let [of_sensor, of_files] =
+            [None, Some(place.as_ref())].map(|from| asked(&site, "metrics", from, &more));
+        assert!(!of_files.is_empty(), "{more:?}");
+        assert_eq!(values(&of_files), values(&of_sensor), "{more:?}");
+    }
+    for more in [
+        &["--limit", "500"][..],
+        &["--limit", "7", "--oldest"],
+        &["--user", "mrossi", "--outcome", "failed", "--outcome", "node_fail"],
+        &["--job", "17"],
+        &["--call", "slurm:1*"],
+        &["--call", "slurm:12", "--host", "trial-host"],
+        &["--call", "12"],
+        &["--name", "rel*", "--limit", "40"],
+        &["--since", until.as_str()],
+    ] {
+        let more = if more.contains(&"--since") { more.to_vec() } else { [more, &all].concat() };
+        let [of_sensor, of_files] =
+            [None, Some(place.as_ref())].map(|from| asked(&site, "calls", from, &more));
+        assert_eq!(of_files.is_empty(), more.len() == 2, "{more:?}");
+        assert_eq!(of_files, of_sensor, "{more:?}");
+    }
+}
+
+#[test]
+fn what_is_damaged_missing_or_mistaken_is_named() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let place = site.place();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let all = ["--since", since.as_str(), "--until", until.as_str()];
+    let from = |more: &[&str]| {
+        let mut command = program::command(program::visperf().unwrap());
+        command.args(more).arg("--from").arg(&place).output().unwrap()
+    };
+    let seconds = from(&["metrics", "node_load1", "--step", "90s"]);
+    assert_eq!(seconds.status.code(), Some(2));
+    assert!(note(&seconds).contains("expected whole minutes"), "{}", note(&seconds));
+    let later = from(&["calls", "--since", &until]);
+    let reach = format!("which has {} to {}", site.day(0), site.day(2));
+    assert!(later.status.success() && note(&later).contains(&reach), "{}", note(&later));
+
+    // What is damaged is named, and all other days are read.
+    for table in ["metrics", "calls"] {
+        let path = format!("{table}/domain=trial/date={}/{table}.parquet", site.day(1));
+        let file = place.join(&path);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let last = bytes.len() - 20;
+        bytes[last] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+    }
+    let damaged = from(&["calls", "--json", "--limit", "500"]);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&damaged.stdout).lines().count(), 2 * CALLS as usize);
+    assert!(
+        note(&damaged).contains("calls.parquet: ") && note(&damaged).contains("is damaged"),
+        "{}",
+        note(&damaged)
+    );
+    let damaged = from(&[&["metrics", "node_load1", "--step", "1d", "--values"], &all[..]].concat());
+    assert_eq!(damaged.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&damaged.stdout).lines().count(), 3, "two days and a head");
+    std::fs::remove_file(place.join(format!("_visperf/domain=trial/date={}.json", site.day(1)))).unwrap();
+    let gap = from(&["calls"]);
+    let expected = format!("not exported, or nothing was stored: {}", site.day(1));
+    assert!(gap.status.success() && note(&gap).contains(&expected), "{}", note(&gap));
+
+    let mut mistaken = program::command(program::visperf().unwrap());
+    let mistaken = mistaken.args(["calls", "--from", "yesterday"]).output().unwrap();
+    assert_eq!(mistaken.status.code(), Some(2), "{}", note(&mistaken));
+    assert!(note(&mistaken).contains("was --since meant?"), "{}", note(&mistaken));
+    let mut running = program::command(program::visperf().unwrap());
+    let running = running.args(["calls", "--in", "running", "--from"]).arg(&place).output().unwrap();
+    assert_eq!(running.status.code(), Some(2), "{}", note(&running));
+    assert!(note(&running).contains("exported calls have ended"), "{}", note(&running));
+}
+
+/// Each series with the values of its steps, as floating-point numbers.
+fn values(series: &[Value]) -> Vec<(String, Vec<[f64; 2]>)> {
+    let number = |value: &Value| value.as_f64().unwrap();
+    let samples = |one: &Value| {
+        let samples = one["samples"].as_array().unwrap().iter();
+        samples.map(|sample| [number(&sample["time"]), number(&sample["value"])]).collect()
+    };
+    series
+        .iter()
+        .map(|one| (format!("{} {} {}", one["name"], one["labels"], one["unit"]), samples(one)))
+        .collect()
+}
