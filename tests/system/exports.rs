@@ -101,6 +101,10 @@ impl Site {
         query::result(self.address, "domain.events", &params).unwrap()["events"].as_array().unwrap().clone()
     }
 
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
     fn place(&self) -> PathBuf {
         self.folder.path().join("exported")
     }
@@ -118,7 +122,7 @@ impl Site {
         let mut command = program::command(program::visperf().unwrap());
         command.args(["history", action]).arg(place).args(more);
         if action != "list" {
-            command.arg("--state").arg(self.folder.path().join("state"));
+            command.arg("--state").arg(self.state());
         }
         command.env("TMPDIR", self.folder.path()).envs(environment.iter().copied()).output().unwrap()
     }

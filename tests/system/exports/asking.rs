@@ -4,17 +4,19 @@
 
 use super::*;
 
-/// `visperf COMMAND … --json` of the sensor, or of exported days.
-fn asked(site: &Site, command: &str, from: Option<&OsStr>, more: &[&str]) -> Vec<Value> {
-    let name = command;
-    let mut command = program::command(program::visperf().unwrap());
-    command.args([name, "--json"]).args(more);
-    match from {
-        Some(place) => command.arg("--from").arg(place),
-        None => command.arg("--state").arg(site.folder.path().join("state")),
-    };
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{more:?}: {}", note(&output));
+/// `visperf COMMAND … --json` of a sensor with this state, or of exported days (`--from`).
+pub(super) fn asked(
+    command: &[&str],
+    (option, source): (&str, &OsStr),
+    environment: &[(&str, &str)],
+) -> Vec<Value> {
+    let output = program::command(program::visperf().unwrap())
+        .args(command)
+        .args(["--json".as_ref(), option.as_ref(), source])
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{command:?}: {}", note(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -26,6 +28,8 @@ fn exported_days_answer_as_the_sensor_did() {
     let place = site.place();
     let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
     let all = ["--since", since.as_str(), "--until", until.as_str()];
+    let sources = [("--state", site.state()), ("--from", place.clone())];
+    let sources = sources.each_ref().map(|(option, path)| (*option, path.as_os_str()));
     for more in [
         &["node_*", "--step", "1h"][..],
         &["node_cpu_seconds_total", "--step", "7m", "--by", "mode"],
@@ -34,9 +38,8 @@ fn exported_days_answer_as_the_sensor_did() {
         &["node_load1", "--step", "30m", "--agg", "p95"],
         &["*", "--step", "1d", "--agg", "count", "--host", "trial-host"],
     ] {
-        let more = [more, &all].concat();
-        let [of_sensor, of_files] =
-            [None, Some(place.as_ref())].map(|from| asked(&site, "metrics", from, &more));
+        let more = [&["metrics"], more, &all].concat();
+        let [of_sensor, of_files] = sources.map(|source| asked(&more, source, &[]));
         assert!(!of_files.is_empty(), "{more:?}");
         assert_eq!(values(&of_files), values(&of_sensor), "{more:?}");
     }
@@ -51,10 +54,10 @@ fn exported_days_answer_as_the_sensor_did() {
         &["--name", "rel*", "--limit", "40"],
         &["--since", until.as_str()],
     ] {
-        let more = if more.contains(&"--since") { more.to_vec() } else { [more, &all].concat() };
-        let [of_sensor, of_files] =
-            [None, Some(place.as_ref())].map(|from| asked(&site, "calls", from, &more));
-        assert_eq!(of_files.is_empty(), more.len() == 2, "{more:?}");
+        let is_later = more.contains(&"--since");
+        let more = [&["calls"][..], more, if is_later { &[] } else { &all }].concat();
+        let [of_sensor, of_files] = sources.map(|source| asked(&more, source, &[]));
+        assert_eq!(of_files.is_empty(), is_later, "{more:?}");
         assert_eq!(of_files, of_sensor, "{more:?}");
     }
 }
@@ -113,7 +116,7 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
 }
 
 /// Each series with the values of its steps, as floating-point numbers.
-fn values(series: &[Value]) -> Vec<(String, Vec<[f64; 2]>)> {
+pub(super) fn values(series: &[Value]) -> Vec<(String, Vec<[f64; 2]>)> {
     let number = |value: &Value| value.as_f64().unwrap();
     let samples = |one: &Value| {
         let samples = one["samples"].as_array().unwrap().iter();

@@ -2,6 +2,7 @@
 //!
 //! Not here: what the files hold (`readers`).
 
+use super::asking::{asked, values};
 use super::readers::python;
 use super::*;
 use std::net::{TcpListener, TcpStream};
@@ -97,4 +98,18 @@ fn days_are_exported_to_an_object_store_and_go_on_after_it_was_away() {
     assert_eq!(found["metrics"], json!(ROWS * u64::from(DAYS)));
     assert_eq!(found["calls"], json!(CALLS * DAYS));
     assert!(found["events"].as_u64() >= found["calls"].as_u64(), "{found}");
+
+    // What was stored is gone, and is asked of the bucket.
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let all = ["--since", since.as_str(), "--until", until.as_str()];
+    let questions = [&["metrics", "node_load1", "--step", "6h"][..], &["calls", "--user", "aliu"]];
+    let questions = questions.map(|question| [question, &all].concat());
+    let state = site.state();
+    let of_sensor = questions.each_ref().map(|one| asked(one, ("--state", state.as_ref()), &[]));
+    drop(site);
+    assert!(!state.exists());
+    let of_bucket = questions.each_ref().map(|one| asked(one, ("--from", PLACE.as_ref()), &environment));
+    assert_eq!(values(&of_bucket[0]), values(&of_sensor[0]));
+    assert_eq!(of_bucket[1], of_sensor[1]);
+    assert_eq!(of_bucket.map(|found| found.len()), [1, (DAYS * JOBS / 2) as usize]);
 }
