@@ -49,9 +49,28 @@ impl Blocks {
 }
 
 /// The whole blocks that have these bytes of a file of this length.
-pub(crate) fn around(bytes: &Range<u64>, len_bytes: u64) -> Range<u64> {
+fn around(bytes: &Range<u64>, len_bytes: u64) -> Range<u64> {
     let block = BLOCK_BYTES as u64;
     bytes.start / block * block..bytes.end.div_ceil(block).saturating_mul(block).min(len_bytes)
+}
+
+/// The whole blocks that have these parts of a file of this length, those that touch as one; `None` if a part is none of
+/// such a file.
+pub(crate) fn around_all(parts: &[Range<u64>], len_bytes: u64) -> Option<Vec<Range<u64>>> {
+    let is_part = |part: &Range<u64>| part.start <= part.end && part.end <= len_bytes;
+    if !parts.iter().all(is_part) {
+        return None;
+    }
+    let mut blocks: Vec<Range<u64>> = parts.iter().map(|part| around(part, len_bytes)).collect();
+    blocks.sort_by_key(|block| (block.start, block.end));
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for block in blocks {
+        match merged.last_mut() {
+            Some(last) if block.start <= last.end => last.end = last.end.max(block.end),
+            _ => merged.push(block),
+        }
+    }
+    Some(merged)
 }
 
 /// Whether whole blocks that begin at `start` are those of these checksums.
@@ -79,6 +98,18 @@ mod tests {
         assert_eq!(around(&(5..9), len), 0..block);
         assert_eq!(around(&(block - 1..block + 1), len), 0..2 * block);
         assert_eq!(around(&(2 * block..2 * block + 3), len), 2 * block..len);
+        let all = |parts: &[(u64, u64)]| -> Option<Vec<(u64, u64)>> {
+            let parts: Vec<Range<u64>> = parts.iter().map(|(start, end)| *start..*end).collect();
+            Some(around_all(&parts, len)?.into_iter().map(|block| (block.start, block.end)).collect())
+        };
+        let apart = [(2 * block + 1, 2 * block + 2), (5, 9), (0, 3)];
+        assert_eq!(all(&apart), Some(vec![(0, block), (2 * block, len)]));
+        assert_eq!(
+            all(&[(block, block + 1), (5, 9)]),
+            Some(vec![(0, 2 * block)]),
+            "neighbours are read at once"
+        );
+        assert_eq!((all(&[]), all(&[(0, len + 1)]), all(&[(7, 6)])), (Some(Vec::new()), None, None));
         let is_whole = |bytes: &[u8], start: usize| are_whole(&bytes[start..], start as u64, &sums);
         assert!(is_whole(&bytes, 0) && is_whole(&bytes, BLOCK_BYTES));
         for at in [0, BLOCK_BYTES - 1, BLOCK_BYTES, bytes.len() - 1] {

@@ -97,6 +97,13 @@ impl Day {
         format!("{FOLDER}/domain={domain}/date={date}.json")
     }
 
+    /// The domain and day whose record is there.
+    pub(crate) fn of_path(path: &str) -> Option<(String, Date)> {
+        let rest = path.strip_prefix(FOLDER)?.strip_prefix("/domain=")?.strip_suffix(".json")?;
+        let (domain, date) = rest.split_once("/date=")?;
+        Some((domain.to_owned(), date.parse().ok()?))
+    }
+
     /// The file of a table.
     #[must_use]
     pub fn file(&self, table: Table) -> Option<&DayFile> {
@@ -173,6 +180,11 @@ mod tests {
             checksums: String::new(),
         });
         assert_eq!(day.files[0].path, "calls/domain=physics.example/date=2026-11-26/calls.parquet");
+        let path = Day::path(&day.domain, day.date);
+        assert_eq!(Day::of_path(&path), Some((day.domain.clone(), day.date)));
+        for other in ["_visperf/lock", "_visperf/new/x", "_visperf/domain=a/date=2026-11-26.json#1"] {
+            assert_eq!(Day::of_path(other), None);
+        }
         let bytes = serde_json::to_vec(&day).expect("in memory");
         assert_eq!(Day::parse(&bytes), Ok(day.clone()));
         let columns = serde_json::to_vec(&Day { schema: 2, ..day.clone() }).expect("in memory");

@@ -15,6 +15,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
+use std::fs::File;
 use std::io::{Seek as _, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Destination {
         let entry = DayFile::of(&finished);
         let path = Path::from(entry.path.as_str());
         self.check(&entry.path)?;
-        let new = self.new_place(&entry)?;
+        let new = self.new_place()?;
         finished.file.seek(SeekFrom::Start(0)).map_err(Error::io("a temporary file"))?;
         self.runtime.block_on(async {
             let mut file = tokio::fs::File::from_std(finished.file);
@@ -96,6 +97,7 @@ impl Destination {
     /// # Errors
     /// If it cannot be read, or if something else is read.
     pub fn verify(&self, entry: &DayFile) -> Result<(), Error> {
+        self.check_file(&entry.path)?;
         let path = Path::from(entry.path.as_str());
         let (hash, len_bytes) = self.runtime.block_on(async {
             let mut stream = self.store.get(&path).await.map_err(self.failed(&entry.path))?.into_stream();
@@ -125,6 +127,7 @@ impl Destination {
     /// If the place cannot be read, or the record is no record.
     pub fn day(&self, domain: &str, date: Date) -> Result<Option<Day>, Error> {
         let path = Day::path(domain, date);
+        self.check_file(&path)?;
         match self.runtime.block_on(self.read(&Path::from(path.as_str()))) {
             Ok(bytes) => self.parse(&path, &bytes).and_then(|day| self.of_its_day(day, &path)).map(Some),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -144,39 +147,59 @@ impl Destination {
         self.runtime.block_on(self.store.put(&location, bytes.into())).map(|_| ()).map_err(self.failed(&path))
     }
 
-    /// The records of all days, by domain and day; and those that cannot be read.
+    /// Waits until no other export writes to the place, and keeps others from it until the file is closed; `waits` is
+    /// called if there is one. `None` for a bucket, which has no locks.
+    ///
+    /// # Errors
+    /// If the place cannot be written.
+    pub fn lock(&self, waits: impl FnOnce()) -> Result<Option<File>, Error> {
+        self.folder.as_ref().map(|root| folder::lock(root, waits)).transpose()
+    }
+
+    /// Domains and days that have a record, in this order.
     ///
     /// # Errors
     /// If the place cannot be read.
-    pub fn days(&self) -> Result<(Vec<Day>, Vec<Error>), Error> {
+    pub fn dates(&self) -> Result<Vec<(String, Date)>, Error> {
         let folder = Path::from(day::FOLDER);
         let listed = self.runtime.block_on(self.store.list(Some(&folder)).try_collect::<Vec<_>>());
+        let listed = listed.map_err(self.failed(day::FOLDER))?;
+        let mut dates: Vec<(String, Date)> =
+            listed.iter().filter_map(|found| Day::of_path(found.location.as_ref())).collect();
+        dates.sort();
+        Ok(dates)
+    }
+
+    /// The records of days; and those that cannot be read.
+    #[must_use]
+    pub fn days(&self, dates: &[(String, Date)]) -> (Vec<Day>, Vec<Error>) {
         let (mut days, mut problems) = (Vec::new(), Vec::new());
-        for found in listed.map_err(self.failed(day::FOLDER))? {
-            let path = found.location.to_string();
-            if path.starts_with(folder::NEW) {
-                continue;
-            }
-            let read = self.runtime.block_on(self.read(&found.location)).map_err(self.failed(&path));
-            match read.and_then(|bytes| self.parse(&path, &bytes)).and_then(|day| self.of_its_day(day, &path))
-            {
-                Ok(day) => days.push(day),
+        for (domain, date) in dates {
+            match self.day(domain, *date) {
+                Ok(day) => days.extend(day),
                 Err(error) => problems.push(error),
             }
         }
-        days.sort_by(|a, b| (&a.domain, a.date).cmp(&(&b.domain, b.date)));
-        Ok((days, problems))
+        (days, problems)
     }
 
     /// Where a file is written before it is renamed to its place; `None` in a bucket, where it is there once it is
     /// whole. What an interrupted export left there is removed.
-    fn new_place(&self, entry: &DayFile) -> Result<Option<Path>, Error> {
+    fn new_place(&self) -> Result<Option<Path>, Error> {
         let Some(root) = &self.folder else { return Ok(None) };
-        let name = entry.path.replace('/', "-");
-        let path = format!("{}/{name}-{}", folder::NEW, std::process::id());
+        let path = format!("{}/{}{:016x}", folder::NEW, folder::NEW_NAME, fastrand::u64(..));
         self.check(&path)?;
         folder::remove_left(&root.join(folder::NEW));
         Ok(Some(Path::from(path)))
+    }
+
+    /// Refuses what is there and no file, as it may never be read to its end.
+    pub(crate) fn check_file(&self, path: &str) -> Result<(), Error> {
+        let there = self.folder.as_ref().and_then(|root| std::fs::metadata(root.join(path)).ok());
+        match there.is_some_and(|there| !there.is_file()) {
+            true => Err(Error::Table { path: self.path(path), problem: "expected a file".to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// Refuses the record of another day.

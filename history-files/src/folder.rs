@@ -6,7 +6,8 @@
 use crate::error::Error;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
-use std::fs::{DirEntry, Metadata};
+use rustix::fs::{Mode, OFlags};
+use std::fs::{DirEntry, File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,12 @@ use std::time::Duration;
 
 /// Where files are written until they are whole: other programs skip what begins with an underscore.
 pub(crate) const NEW: &str = "_visperf/new";
+
+/// How their names start.
+pub(crate) const NEW_NAME: &str = "visperf-export-";
+
+/// The file that an export locks.
+const LOCK: &str = "_visperf/lock";
 
 /// What an interrupted export left is removed after this time; another one may still write.
 const LEFT_AFTER: Duration = Duration::from_secs(86_400);
@@ -38,12 +45,32 @@ pub(crate) fn open(name: &str, create: bool) -> Result<(Arc<dyn ObjectStore>, Pa
     Ok((Arc::new(store.with_fsync(true)), root))
 }
 
-/// Removes what interrupted exports left.
+/// Waits until no other export writes to this folder; `waits` is called if there is one. The lock is held until the file
+/// is closed.
+pub(crate) fn lock(root: &Path, waits: impl FnOnce()) -> Result<File, Error> {
+    check(root, LOCK)?;
+    let path = root.join(LOCK);
+    let failed = || Error::io(path.display().to_string());
+    std::fs::create_dir_all(root.join(crate::day::FOLDER)).map_err(failed())?;
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&path, flags, Mode::from_raw_mode(0o640));
+    let file = File::from(file.map_err(|error| failed()(error.into()))?);
+    if file.try_lock().is_err() {
+        waits();
+        file.lock().map_err(failed())?;
+    }
+    Ok(file)
+}
+
+/// Removes what interrupted exports left: files of their names alone, whatever the folder is.
 pub(crate) fn remove_left(folder: &Path) {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_left = |file: &DirEntry| {
-        let written = file.metadata().and_then(|metadata| metadata.modified());
-        written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > LEFT_AFTER))
+        let metadata = file.metadata().ok().filter(|metadata| metadata.is_file());
+        let written = metadata.and_then(|metadata| metadata.modified().ok());
+        let age = written.and_then(|written| written.elapsed().ok());
+        file.file_name().as_encoded_bytes().starts_with(NEW_NAME.as_bytes())
+            && age.is_some_and(|age| age > LEFT_AFTER)
     };
     for file in files.filter(is_left) {
         // It is removed the next time, if not now.

@@ -30,7 +30,7 @@ impl Merge {
     pub fn new(step: Duration, with_values: bool, max: usize) -> Merge {
         let numbers = Numbers { hosts: BTreeMap::new(), metrics: BTreeMap::new() };
         let (hosts, metrics) = (BTreeMap::new(), BTreeMap::new());
-        Merge { steps: Steps::new(step, with_values, max), numbers, hosts, metrics, latest: None }
+        Merge { steps: Steps::new(step, with_values, max, usize::MAX), numbers, hosts, metrics, latest: None }
     }
 
     /// Start of the first step, and end of the last one, of this time.

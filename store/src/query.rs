@@ -105,7 +105,7 @@ impl Reader {
     ) -> Result<Answer<Point>, TooLarge> {
         let numbers = self.numbers(selection);
         let oldest = self.oldest(selection.host);
-        let mut steps = Steps::new(step, with_values, max);
+        let mut steps = Steps::new(step, with_values, max, READ_MAX);
         let (since, until) = steps.span(selection.since, selection.until);
         let parts = plan(Some(step), since, until, oldest);
         let mut notes = Notes::default();
@@ -207,6 +207,7 @@ pub(crate) struct Steps {
     step: Duration,
     with_values: bool,
     max: usize,
+    read_max: usize,
     count: usize,
     /// Values that were read.
     read: usize,
@@ -214,8 +215,8 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(step: Duration, with_values: bool, max: usize) -> Steps {
-        Steps { step, with_values, max, count: 0, read: 0, series: BTreeMap::new() }
+    pub(crate) fn new(step: Duration, with_values: bool, max: usize, read_max: usize) -> Steps {
+        Steps { step, with_values, max, read_max, count: 0, read: 0, series: BTreeMap::new() }
     }
 
     /// Start of the first step, and end of the last one, of this time.
@@ -246,7 +247,7 @@ impl Steps {
     /// Counts a value that was read; whether more are wanted.
     pub(crate) fn visit(&mut self) -> Visit {
         self.read += 1;
-        if self.count > self.max || self.read > READ_MAX { Visit::Stop } else { Visit::Continue }
+        if self.count > self.max || self.read > self.read_max { Visit::Stop } else { Visit::Continue }
     }
 
     pub(crate) fn finish(
@@ -257,7 +258,7 @@ impl Steps {
         if self.count > self.max {
             return Err(TooLarge::Answer { max: self.max });
         }
-        if self.read > READ_MAX {
+        if self.read > self.read_max {
             return Err(TooLarge::Read);
         }
         let mut groups: BTreeMap<Subject, BTreeMap<Time, Point>> = BTreeMap::new();

@@ -11,6 +11,7 @@ mod readers;
 
 use serde_json::{Value, json};
 use std::ffi::OsStr;
+use std::io::BufRead as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -330,8 +331,9 @@ fn more_rows_are_not_replaced_by_fewer() {
     let day = [site.day(2), site.day(2)];
     let one = ["--again", "--since", &day[0], "--until", &day[1]];
     let mut exported = site.export(&one).remove(0);
-    // As if minutes had expired since.
+    // As if minutes had expired since, of a day that was not over.
     exported["files"][0]["rows"] = json!(ROWS + 1);
+    exported["until"] = json!(site.today.micros() as f64 / 1e6 - 3600.0);
     let record = site.place().join(format!("_visperf/domain=trial/date={}.json", site.day(2)));
     std::fs::write(record, exported.to_string()).unwrap();
     let kept = site.history("export", &one);
@@ -343,6 +345,41 @@ fn more_rows_are_not_replaced_by_fewer() {
     let listed = site.history("list", &["--json", "--verify"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     assert_eq!(listed["files"], exported["files"]);
+    assert_eq!(
+        listed["until"].as_f64(),
+        exported["until"].as_f64(),
+        "what is kept is still not of the whole day"
+    );
+
+    let file = site.place().join(listed["files"][0]["path"].as_str().unwrap());
+    std::fs::write(file, "damaged").unwrap();
+    let replaced = site.export(&one).remove(0);
+    assert_eq!((rows(&replaced, "metrics"), &replaced["until"]), (ROWS, &Value::Null));
+    assert!(site.history("list", &["--verify"]).status.success());
+}
+
+#[test]
+fn an_export_waits_for_another_one_to_the_same_folder() {
+    let site = Site::start();
+    std::fs::create_dir_all(site.place().join("_visperf")).unwrap();
+    let lock = std::fs::File::create(site.place().join("_visperf/lock")).unwrap();
+    lock.lock().unwrap();
+    let mut waiting = program::command(program::visperf().unwrap())
+        .args(["history", "export"])
+        .arg(site.place())
+        .arg("--state")
+        .arg(site.state())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(waiting.stderr.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("waiting for another export"));
+    assert!(!site.place().join("metrics").exists());
+    drop(lock);
+    let last = lines.map(Result::unwrap).last();
+    assert!(last.is_some_and(|last| last.contains("3 days exported")));
+    assert!(waiting.wait().unwrap().success());
 }
 
 #[test]

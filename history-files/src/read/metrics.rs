@@ -226,7 +226,7 @@ impl<'a> Columns<'a> {
         let known = |place: usize| !self.values[place].is_null(row);
         let seconds = if known(5) { self.values[5].value(row) } else { 0.0 };
         Bucket {
-            count: self.counts[row].cast_unsigned(),
+            count: u64::try_from(self.counts[row]).unwrap_or_default(),
             min: number(0),
             max: number(1),
             sum: number(2),

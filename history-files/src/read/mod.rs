@@ -13,9 +13,9 @@ use crate::error::Error;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _};
-use object_store::ObjectStore;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
@@ -25,6 +25,9 @@ use std::sync::Arc;
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8 << 10;
+
+/// Parts of a file that are read at the same time.
+const AT_ONCE_MAX: usize = 8;
 
 /// A part of a file whose checksum is another.
 const DAMAGED: &str = "it is not what was exported: it is damaged, or another export replaces it just now";
@@ -42,6 +45,7 @@ impl Destination {
         choose: impl FnOnce(Opened) -> Opened,
         mut each: impl FnMut(&RecordBatch) -> Option<bool>,
     ) -> Result<(), Error> {
+        self.check_file(&file.path)?;
         if file.checksums.is_empty() {
             // It was exported by a version that did not write them.
             self.verify(file)?;
@@ -83,16 +87,23 @@ struct Stored {
 impl Stored {
     async fn verified(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, ParquetError> {
         let DayFile { len_bytes, checksums, .. } = &self.file;
-        let blocks: Vec<Range<u64>> = ranges.iter().map(|range| blocks::around(range, *len_bytes)).collect();
-        let read = self.store.get_ranges(&self.path, &blocks).await.map_err(external)?;
-        let wanted = ranges.iter().zip(&blocks).zip(read).map(|((range, around), bytes)| {
-            let is_whole = checksums.is_empty() || blocks::are_whole(&bytes, around.start, checksums);
-            let at = |place: u64| usize::try_from(place.saturating_sub(around.start)).unwrap_or(usize::MAX);
-            let part = (is_whole && range.start <= range.end && at(range.end) <= bytes.len())
-                .then(|| bytes.slice(at(range.start)..at(range.end)));
-            part.ok_or_else(|| ParquetError::General(DAMAGED.to_owned()))
+        let damaged = || ParquetError::General(DAMAGED.to_owned());
+        let blocks = blocks::around_all(ranges, *len_bytes).ok_or_else(damaged)?;
+        let parts = futures::stream::iter(blocks).map(|block| async move {
+            let bytes = self.store.get_range(&self.path, block.clone()).await.map_err(external)?;
+            // One that was replaced by a shorter one has less.
+            let is_whole = bytes.len() as u64 == block.end - block.start
+                && (checksums.is_empty() || blocks::are_whole(&bytes, block.start, checksums));
+            is_whole.then_some((block, bytes)).ok_or_else(damaged)
         });
-        wanted.collect()
+        let parts: Vec<(Range<u64>, Bytes)> = parts.buffered(AT_ONCE_MAX).try_collect().await?;
+        let part = |range: &Range<u64>| {
+            let (block, bytes) =
+                parts.iter().find(|(block, _)| block.start <= range.start && range.end <= block.end)?;
+            let at = |place: u64| usize::try_from(place - block.start).ok();
+            Some(bytes.slice(at(range.start)?..at(range.end)?))
+        };
+        ranges.iter().map(|range| part(range).ok_or_else(damaged)).collect()
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn rows(metadata: &ParquetMetaData, groups: &[usize], wanted: &Wanted
         for (page, (start, end)) in starts.iter().zip(ends).enumerate() {
             let bounds = names.min_value(page).zip(names.max_value(page));
             let fits = bounds.is_none_or(|(min, max)| may_be_named(wanted, min, max));
-            let count = usize::try_from(end - start).ok()?;
+            let count = usize::try_from(end.checked_sub(*start)?).ok()?;
             selectors.push(if fits { RowSelector::select(count) } else { RowSelector::skip(count) });
         }
     }

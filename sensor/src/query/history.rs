@@ -38,6 +38,9 @@ const AT_ONCE_MAX: usize = 4;
 /// Values that are read for one answer, at most: those of percentiles are all in memory.
 const VALUES_READ_MAX: usize = 2_000_000;
 
+/// How many times as many values the answer from exported days may have.
+const FILES_TIMES: usize = 10;
+
 /// Steps on a page, at most: some megabytes of summaries.
 const PAGE_POINTS_MAX: usize = 40_000;
 
@@ -171,6 +174,12 @@ fn values_of(params: &HistoryParams) -> (bool, usize) {
     }
 }
 
+/// The same where the buckets of all hosts are read, by a program of the caller alone.
+fn values_of_files(params: &HistoryParams) -> (bool, usize) {
+    let (with_values, max) = values_of(params);
+    (with_values, max * FILES_TIMES)
+}
+
 /// Which series are merged.
 fn by(params: &HistoryParams) -> Result<By, Fault> {
     match (params.by, &params.label) {
@@ -210,7 +219,7 @@ pub fn of_buckets(
             "step: only minutes and hours are exported; expected whole minutes, such as 1m or 1h",
         ));
     }
-    let (with_values, max) = values_of(params);
+    let (with_values, max) = values_of_files(params);
     let mut merge = Merge::new(step, with_values, max);
     read(merge.span(since, until), &mut merge);
     let series = merge.finish(&by).map_err(too_large)?;

@@ -8,6 +8,7 @@ use crate::exit::Failure;
 use crate::output::as_answered;
 use history_files::table::Table;
 use serde_json::Value;
+use std::collections::HashSet;
 use wire::api::calls::{Call, CallsParams};
 use wire::call::{self, State};
 use wire::name_match;
@@ -29,10 +30,10 @@ pub(super) fn read(place: &str, args: &Args) -> Result<Found, Failure> {
         return Err(Failure::Usage("--in: exported calls have ended; leave the option out".to_owned()));
     }
     let mut exported = Exported::open(place, args.whose.domain.as_deref())?;
-    exported.leave(args.between.since, args.between.until);
+    exported.choose(args.between.since, args.between.until);
     let params = params(args, None, args.limit);
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let (mut calls, mut is_more) = (Vec::new(), false);
+    let (mut calls, mut is_more) = (Vec::<call::Call>::new(), false);
     let mut files = exported.files(Table::Calls);
     if !args.oldest {
         files.reverse();
@@ -42,19 +43,21 @@ pub(super) fn read(place: &str, args: &Args) -> Result<Found, Failure> {
         if calls.len() > limit {
             break;
         }
-        let before = calls.len();
+        let mut found = Vec::new();
         let read = exported.destination.calls(&file, &mut |call| {
             if fits(&call, &params) {
-                calls.push(call);
+                found.push(call);
+                if found.len() / 2 > limit {
+                    sort(&mut found, args.oldest);
+                    found.truncate(limit + 1);
+                }
             }
         });
         if let Err(error) = read {
             exported.failed(&error);
         }
-        calls[before..].sort_by(|a, b| (a.latest(), &a.id).cmp(&(b.latest(), &b.id)));
-        if !args.oldest {
-            calls[before..].reverse();
-        }
+        sort(&mut found, args.oldest);
+        add(&mut calls, found, args.oldest);
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -71,6 +74,26 @@ pub(super) fn read(place: &str, args: &Args) -> Result<Found, Failure> {
     Ok(Found { calls, exported })
 }
 
+fn sort(calls: &mut [call::Call], is_oldest_first: bool) {
+    calls.sort_by(|a, b| (a.latest(), &a.id).cmp(&(b.latest(), &b.id)));
+    if !is_oldest_first {
+        calls.reverse();
+    }
+}
+
+/// Adds the calls of another day. One that ran again is listed with its last end alone.
+fn add(calls: &mut Vec<call::Call>, mut found: Vec<call::Call>, is_later: bool) {
+    let ids = |calls: &[call::Call]| calls.iter().map(|call| call.id.clone()).collect::<HashSet<_>>();
+    if is_later {
+        let again = ids(&found);
+        calls.retain(|call| !again.contains(&call.id));
+    } else {
+        let again = ids(calls);
+        found.retain(|call| !again.contains(&call.id));
+    }
+    calls.append(&mut found);
+}
+
 fn fits(call: &call::Call, params: &CallsParams) -> bool {
     params.fit(call)
         && params.call.as_ref().is_none_or(|id| is_meant(id, &call.id))
@@ -84,9 +107,6 @@ fn is_meant(meant: &str, id: &str) -> bool {
 }
 
 fn add_notes(exported: &mut Exported, args: &Args, is_more: bool) {
-    if exported.days.iter().any(|day| day.own_calls_only) {
-        exported.notes.push("of some days only calls of the user who exported them are there".to_owned());
-    }
     if is_more {
         exported.notes.push(format!("there are more calls than --limit {}", args.limit));
     }

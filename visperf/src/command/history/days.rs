@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 use wire::api::UnixTime;
@@ -31,11 +31,13 @@ pub(super) struct Reach {
     pub(super) behind: BTreeMap<String, UnixTime>,
     /// Hosts whose events may be missing.
     pub(super) unheard: Vec<String>,
+    /// Number of events that were deleted before the oldest stored one.
+    pub(super) deleted_events: u64,
 }
 
 impl Reach {
     /// Day of the oldest minute or hour.
-    fn metrics(&self) -> Option<Date> {
+    pub(super) fn metrics(&self) -> Option<Date> {
         // Samples are exported as minutes: those of the open minute have none yet.
         let times = self.tiers.iter().filter(|tier| tier.tier != "raw").map(|tier| tier.time.0);
         times.min().map(date_of)
@@ -55,27 +57,29 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// The wanted days that are stored, oldest first. From the oldest metrics on all are; before them those to which
-    /// `next` leads, the first on its day or later that has a call or an event: logs may have any times.
+    /// The wanted days that are stored, oldest first. From the oldest metrics on all are; before them those that have an
+    /// event or a call: logs may have any times. `next_call` answers the first day with a call, on its day or later.
     ///
     /// # Errors
-    /// The errors of `next`.
+    /// The errors of `next_call`.
     pub(super) fn days(
         &self,
         reach: &Reach,
-        mut next: impl FnMut(Date) -> Result<Option<Date>, Failure>,
+        events: &BTreeSet<Date>,
+        mut next_call: impl FnMut(Date) -> Result<Option<Date>, Failure>,
     ) -> Result<Vec<Date>, Failure> {
         let &Walk { since, until, open, now } = self;
         let last = if open { Some(date_of(now)) } else { date_of(now.minus(COPIED_AFTER)).yesterday().ok() };
         let last = until.into_iter().chain(last).min();
-        let rows = reach.calls.into_iter().chain(reach.events).map(|UnixTime(time)| date_of(time));
+        let rows = reach.calls.map(|UnixTime(time)| date_of(time)).into_iter().chain(events.first().copied());
         let first =
             rows.chain(reach.metrics()).min().map(|first| since.map_or(first, |since| since.max(first)));
         let (Some(mut date), Some(last)) = (first, last) else { return Ok(Vec::new()) };
         let mut days = Vec::new();
         while date <= last {
             if reach.metrics().is_none_or(|first| date < first) {
-                match next(date)?.into_iter().chain(reach.metrics()).min() {
+                let event = events.range(date..).next().copied();
+                match next_call(date)?.into_iter().chain(event).chain(reach.metrics()).min() {
                     Some(next) if next <= last => date = date.max(next),
                     Some(_) | None => break,
                 }
@@ -127,7 +131,8 @@ mod tests {
         let tiers = vec![age("raw", at(2, 1)), age("1m", at(4, 5)), age("1h", at(3, 23))];
         let reach = Reach { tiers, ..Reach::default() };
         let walked = |reach: &Reach, walk: Walk| -> Vec<i8> {
-            let days = walk.days(reach, |_| panic!("no day is before the metrics")).expect("no request");
+            let next = |_| panic!("no day is before the metrics");
+            let days = walk.days(reach, &BTreeSet::new(), next).expect("no request");
             days.into_iter().map(Date::day).collect()
         };
         let days = |reach: &Reach, since, until, now| walked(reach, Walk { since, until, open: false, now });
@@ -155,12 +160,15 @@ mod tests {
         let mut reach = Reach { calls: Some(UnixTime::default()), tiers: vec![metrics], ..Reach::default() };
         let walk = |since| Walk { since, until: None, open: false, now: at(7, 3) };
         let with_metrics = [5, 6].map(|day| date(2026, 11, day));
-        assert_eq!(walk(None).days(&reach, next).expect("days"), [&rows[..3], &with_metrics].concat());
+        let none = BTreeSet::new();
+        assert_eq!(walk(None).days(&reach, &none, next).expect("days"), [&rows[..3], &with_metrics].concat());
         assert_eq!(asked.get(), 3);
-        let later = walk(Some(date(2026, 11, 2))).days(&reach, next).expect("days");
+        let later = walk(Some(date(2026, 11, 2))).days(&reach, &none, next).expect("days");
         assert_eq!(later, [&rows[2..3], &with_metrics].concat());
-        (reach.tiers, reach.events) = (Vec::new(), reach.calls.take());
-        assert_eq!(walk(None).days(&reach, next).expect("days"), rows[..3]);
-        assert!(walk(None).days(&reach, |_| Err(Failure::Failed(String::new()))).is_err());
+        // Events alone.
+        (reach.tiers, reach.calls) = (Vec::new(), None);
+        let events = BTreeSet::from(rows);
+        assert_eq!(walk(None).days(&reach, &events, |_| Ok(None)).expect("days"), rows[..3]);
+        assert!(walk(None).days(&reach, &events, |_| Err(Failure::Failed(String::new()))).is_err());
     }
 }

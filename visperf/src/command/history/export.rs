@@ -78,6 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // What is exported may concern persons: it is for its owner and group.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     let destination = Destination::open(&args.place, true).map_err(failed)?;
+    let _lock = destination.lock(|| note("waiting for another export to this place")).map_err(failed)?;
     let mut source = Source::new(&args.query.target, &args.whose)?;
     let reach = source.reach()?;
     let walk = Walk { since: args.since, until: args.until, open: args.today, now: times::now() };
@@ -95,7 +96,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             known => known.map_err(failed)?,
         };
         if args.again || known.as_ref().is_none_or(|known| has_more(known, &reach)) {
-            let day = one(&mut source, &destination, date, known.as_ref(), &bar)?;
+            let day = one(&mut source, &destination, (date, known.as_ref()), &reach, &bar)?;
             bar.suspend(|| match args.query.json {
                 true => output.json(&as_answered(&day.brief())?),
                 false => output.line(&line(&day)),
@@ -141,8 +142,8 @@ pub(super) fn has_more(known: &Day, reach: &Reach) -> bool {
 fn one(
     source: &mut Source,
     destination: &Destination,
-    date: Date,
-    known: Option<&Day>,
+    (date, known): (Date, Option<&Day>),
+    reach: &Reach,
     bar: &ProgressBar,
 ) -> Result<Day, Failure> {
     let show = |what: &str| bar.set_message(clean(&format!("{date}: {what}")).into_owned());
@@ -165,7 +166,7 @@ fn one(
     })?;
     show("events");
     let mut of_events = Growing::new(Table::Events, &day);
-    day.missed_events = source.events(date, |Events { events, unheard, .. }| {
+    day.missed_events = source.events(date, reach.deleted_events, |Events { events, unheard, .. }| {
         day.unheard.clone_from(unheard);
         of_events.write(&events::rows(events))
     })?;
@@ -175,20 +176,39 @@ fn one(
     }
     for file in files {
         let there = known.and_then(|known| Some((known, known.file(file.part.table)?)));
-        let kept = there.filter(|(known, there)| has_less(&day, &file, known, there));
-        day.files.push(match kept {
+        // What is damaged is replaced, even by less.
+        let kept = there.filter(|(known, there)| {
+            has_less(&day, &file, known, there) && destination.verify(there).is_ok()
+        });
+        let stored = match kept {
             Some((known, there)) => {
-                day.own_calls_only &= known.own_calls_only || there.table != Table::Calls;
-                let stored = count(file.rows, "row");
-                let text = format!("{}: kept, as only {stored} of it are stored and seen now", there.path);
+                keep(&mut day, known, there.table);
+                let now = count(file.rows, "row");
+                let text = format!("{}: kept, as only {now} of it are stored and seen now", there.path);
                 bar.suspend(|| note(&text));
                 there.clone()
             }
             None => destination.put(file).map_err(failed)?,
-        });
+        };
+        day.files.push(stored);
     }
     destination.record(&day).map_err(failed)?;
     Ok(day)
+}
+
+/// What is missing in a table that is kept is missing in the day.
+fn keep(day: &mut Day, known: &Day, table: Table) {
+    match table {
+        Table::Metrics => {
+            day.until = known.until.or(day.until);
+            day.behind.clone_from(&known.behind);
+        }
+        Table::Calls => day.own_calls_only &= known.own_calls_only,
+        Table::Events => {
+            day.unheard.clone_from(&known.unheard);
+            day.missed_events = known.missed_events;
+        }
+    }
 }
 
 /// Whether a file has less than the one that is there: fewer rows, or not the calls of all.

@@ -4,6 +4,7 @@
 
 use super::days::span;
 use super::failed;
+use super::list::incomplete;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::moment;
@@ -14,14 +15,15 @@ use history_files::day::{Day, DayFile};
 use history_files::destination::Destination;
 use history_files::table::Table;
 use indicatif::{ProgressBar, ProgressStyle};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use wire::time::Time;
 
-/// Gaps between days that are noted, the newest.
-const GAPS_SHOWN: usize = 3;
+/// Days that a note names, the newest.
+const NOTED_MAX: usize = 3;
 
 /// Value parser for the place of an export.
 ///
@@ -44,7 +46,9 @@ pub(crate) fn place(text: &str) -> Result<String, String> {
 /// The days of a domain at a place.
 pub(crate) struct Exported {
     pub(crate) destination: Destination,
-    /// Oldest first.
+    /// Those that have a record, oldest first.
+    dates: Vec<(String, Date)>,
+    /// Those that are read.
     pub(crate) days: Vec<Day>,
     /// What a user should know of what is read.
     pub(crate) notes: Vec<String>,
@@ -59,45 +63,52 @@ impl Exported {
     /// If the place cannot be read, or has no such day.
     pub(crate) fn open(place: &str, domain: Option<&str>) -> Result<Exported, Failure> {
         let destination = Destination::open(place, false).map_err(failed)?;
-        let (days, problems) = destination.days().map_err(failed)?;
-        let days = of_domain(days, domain, place)?;
-        let problems = problems.iter().map(ToString::to_string).collect();
-        Ok(Exported { destination, days, notes: Vec::new(), problems })
-    }
-
-    /// The files of a table, oldest first.
-    pub(crate) fn files(&self, table: Table) -> Vec<DayFile> {
-        self.days.iter().filter_map(|day| day.file(table).cloned()).collect()
+        let dates = of_domain(destination.dates().map_err(failed)?, domain, place)?;
+        Ok(Exported { destination, dates, days: Vec::new(), notes: Vec::new(), problems: Vec::new() })
     }
 
     /// Until when the days reach.
     pub(crate) fn end(&self) -> Time {
-        let end = |day: &Day| day.until.map_or(span(day.date).end, |until| until.0);
-        self.days.iter().map(end).max().unwrap_or_default()
+        let Some((domain, date)) = self.dates.last() else { return Time::default() };
+        let day = self.destination.day(domain, *date).ok().flatten();
+        day.and_then(|day| day.until).map_or(span(*date).end, |until| until.0)
     }
 
-    /// Leaves the days that have any of this time, the end included; notes what is there, and what is not.
-    pub(crate) fn leave(&mut self, since: Option<Time>, until: Option<Time>) {
-        let there = reach(&self.days);
-        self.days.retain(|day| {
-            let day = span(day.date);
+    /// Chooses the days that have any of this time, the end included; notes what is there, and what is not.
+    pub(crate) fn choose(&mut self, since: Option<Time>, until: Option<Time>) {
+        let there = reach(self.dates.iter().map(|(_, date)| *date));
+        self.dates.retain(|(_, date)| {
+            let day = span(*date);
             since.is_none_or(|since| since < day.end) && until.is_none_or(|until| until >= day.start)
         });
-        self.notes.push(match self.days.as_slice() {
-            [] => format!("no day of this time is exported to {}, which has {there}", self.destination),
-            days => format!(
-                "read from {} exported to {}: {}",
-                count(days.len() as u64, "day"),
-                self.destination,
-                reach(days)
-            ),
-        });
-        self.notes.extend(gaps(&self.days));
+        let (days, problems) = self.destination.days(&self.dates);
+        self.days = days;
+        problems.iter().for_each(|problem| self.failed(problem));
+        let place = &self.destination;
+        if self.dates.is_empty() {
+            self.notes.push(format!("no day of this time is exported to {place}, which has {there}"));
+            return;
+        }
+        let until = self.days.last().and_then(|day| day.until);
+        let until = until.map(|until| format!(", until {}", shown(until.0, &TimeZone::system())));
+        self.notes.push(format!(
+            "read from {} exported to {place}: {}{}",
+            count(self.days.len() as u64, "day"),
+            reach(self.dates.iter().map(|(_, date)| *date)),
+            until.unwrap_or_default()
+        ));
+        self.notes.extend(gaps(&self.dates));
+        self.notes.extend(incomplete_days(&self.days));
     }
 
     /// Notes a file that cannot be read; the others are.
     pub(crate) fn failed(&mut self, error: &history_files::Error) {
         self.problems.push(error.to_string());
+    }
+
+    /// The files of a table, oldest first.
+    pub(crate) fn files(&self, table: Table) -> Vec<DayFile> {
+        self.days.iter().filter_map(|day| day.file(table).cloned()).collect()
     }
 
     /// Shows on a terminal how many days were read.
@@ -122,43 +133,65 @@ impl Exported {
     }
 }
 
-/// The first and the last day, and until when if it was not over.
-fn reach(days: &[Day]) -> String {
-    let (Some(first), Some(last)) = (days.first(), days.last()) else { return "no day".to_owned() };
-    let until = last.until.map(|until| format!(", until {}", shown(until.0, &TimeZone::system())));
-    let until = until.unwrap_or_default();
-    match first.date == last.date {
-        true => format!("{}{until}", first.date),
-        false => format!("{} to {}{until}", first.date, last.date),
-    }
+/// The first and the last of these days.
+fn reach(mut dates: impl DoubleEndedIterator<Item = Date>) -> String {
+    let Some(first) = dates.next() else { return "none".to_owned() };
+    dates.next_back().map_or(first.to_string(), |last| format!("{first} to {last}"))
 }
 
 /// Note on days between others that are not there.
-fn gaps(days: &[Day]) -> Option<String> {
-    let gap = |pair: &[Day]| {
-        let (first, last) = (pair[0].date.tomorrow().ok()?, pair[1].date.yesterday().ok()?);
+fn gaps(dates: &[(String, Date)]) -> Option<String> {
+    let gap = |pair: &[(String, Date)]| {
+        let (first, last) = (pair[0].1.tomorrow().ok()?, pair[1].1.yesterday().ok()?);
         (first <= last).then(|| if first == last { first.to_string() } else { format!("{first} to {last}") })
     };
-    let gaps: Vec<String> = days.windows(2).filter_map(gap).collect();
-    let newest = &gaps[gaps.len().saturating_sub(GAPS_SHOWN)..];
-    (!gaps.is_empty()).then(|| format!("not exported, or nothing was stored: {}", newest.join(", ")))
+    let gaps: Vec<String> = dates.windows(2).filter_map(gap).collect();
+    (!gaps.is_empty()).then(|| format!("not exported, or nothing was stored: {}", newest(&gaps)))
+}
+
+/// Note on days that lack something.
+fn incomplete_days(days: &[Day]) -> Option<String> {
+    let days: Vec<String> = days
+        .iter()
+        .map(|day| (day, incomplete(day)))
+        .filter(|(_, missing)| !missing.is_empty())
+        .map(|(day, missing)| format!("{} ({})", day.date, missing.join(", ")))
+        .collect();
+    (!days.is_empty()).then(|| format!("incomplete: {}", newest(&days)))
+}
+
+/// The last of these texts, and how many others there are.
+fn newest(texts: &[String]) -> String {
+    let others = texts.len().saturating_sub(NOTED_MAX);
+    let last = texts[others..].join(", ");
+    if others > 0 { format!("{others} others, {last}") } else { last }
 }
 
 /// The days of a domain, which must be named if there are several.
-fn of_domain(days: Vec<Day>, domain: Option<&str>, place: &str) -> Result<Vec<Day>, Failure> {
-    let all: BTreeSet<&str> = days.iter().map(|day| day.domain.as_str()).collect();
-    let all = all.into_iter().collect::<Vec<_>>().join(", ");
-    let days: Vec<Day> =
-        days.into_iter().filter(|day| domain.is_none_or(|domain| day.domain == domain)).collect();
-    match (days.first(), domain) {
-        (None, Some(domain)) if !all.is_empty() => {
+fn of_domain(
+    dates: Vec<(String, Date)>,
+    domain: Option<&str>,
+    place: &str,
+) -> Result<Vec<(String, Date)>, Failure> {
+    let all: BTreeSet<&str> = dates.iter().map(|(domain, _)| domain.as_str()).collect();
+    let (several, all) = (all.len() > 1, all.into_iter().collect::<Vec<_>>().join(", "));
+    if dates.is_empty() {
+        return Err(Failure::Failed(format!("no day is exported to {place}")));
+    }
+    let Some(domain) = domain else {
+        return match several {
+            true => Err(Failure::Usage(format!(
+                "several domains are exported to {place}: {all}; choose one with --domain"
+            ))),
+            false => Ok(dates),
+        };
+    };
+    let dates: Vec<_> = dates.into_iter().filter(|(of, _)| of == domain).collect();
+    match dates.is_empty() {
+        true => {
             Err(Failure::Usage(format!("no day of domain {domain} is exported to {place}, but of {all}")))
         }
-        (None, _) => Err(Failure::Failed(format!("no day is exported to {place}"))),
-        (Some(first), _) if days.iter().all(|day| day.domain == first.domain) => Ok(days),
-        _ => Err(Failure::Usage(format!(
-            "several domains are exported to {place}: {all}; choose one with --domain"
-        ))),
+        false => Ok(dates),
     }
 }
 

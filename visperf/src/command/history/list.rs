@@ -45,8 +45,9 @@ pub(super) struct Args {
 /// If the place cannot be read, or a file is damaged.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let destination = Destination::open(&args.place, false).map_err(failed)?;
-    let (mut days, problems) = destination.days().map_err(failed)?;
-    days.retain(|day| args.domain.as_ref().is_none_or(|domain| *domain == day.domain));
+    let mut dates = destination.dates().map_err(failed)?;
+    dates.retain(|(domain, _)| args.domain.as_ref().is_none_or(|wanted| wanted == domain));
+    let (days, problems) = destination.days(&dates);
     let mut problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let mut output = args.width.output();
     match args.json {
@@ -77,6 +78,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// What of a day is missing: why, and hosts.
+pub(super) fn incomplete(day: &Day) -> Vec<&str> {
+    let states = [
+        (day.unfinished, "interrupted"),
+        (day.until.is_some(), "not over"),
+        (day.own_calls_only, "own calls only"),
+        (day.missed_events > 0, "events missed"),
+    ];
+    let states = states.into_iter().filter_map(|(is_so, state)| is_so.then_some(state));
+    let behind = day.behind.iter().map(|behind| &behind.host).chain(&day.unheard);
+    let hosts: BTreeSet<&str> = behind.map(String::as_str).collect();
+    states.chain(hosts).collect()
+}
+
 fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
     let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "EVENTS", "SIZE", "EXPORTED", "INCOMPLETE"];
     let zone = TimeZone::system();
@@ -86,16 +101,6 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             let rows = day.file(table).map(|file| file.rows);
             Cell::figure(rows.map(|rows| rows.to_string()).unwrap_or_default())
         };
-        let states = [
-            (day.unfinished, "interrupted"),
-            (day.until.is_some(), "not over"),
-            (day.own_calls_only, "own calls only"),
-            (day.missed_events > 0, "events missed"),
-        ];
-        let states = states.into_iter().filter_map(|(is_so, state)| is_so.then_some(state));
-        let behind = day.behind.iter().map(|behind| &behind.host).chain(&day.unheard);
-        let hosts: BTreeSet<&str> = behind.map(String::as_str).collect();
-        let incomplete: Vec<&str> = states.chain(hosts).collect();
         table.row(vec![
             Cell::text(&day.domain).color(Color::Name),
             Cell::whole(day.date.to_string()),
@@ -104,7 +109,7 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             rows(table::Table::Events),
             Cell::figure(whole_bytes(day.len_bytes())),
             Cell::time(in_table(day.exported.0, &zone, output)),
-            Cell::text(incomplete.join(", ")).color(Color::Dim),
+            Cell::text(incomplete(day).join(", ")).color(Color::Dim),
         ]);
     }
     table.print(output)

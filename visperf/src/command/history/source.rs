@@ -10,6 +10,7 @@ use crate::options::OfDomain;
 use ::client::typed::About;
 use jiff::civil::Date;
 use sensor::config::DOMAIN_DEFAULT;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 use wire::api::calls::{Call, CallOrder, Calls, CallsParams, DomainCallsParams};
@@ -22,9 +23,6 @@ use wire::time::Time;
 
 /// Calls or events on a page.
 const ROWS_ON_PAGE: u64 = 5_000;
-
-/// Searches for an earlier event, at most: logs may have any times.
-const SEARCHES_MAX: usize = 8;
 
 /// Name that no metric has.
 const NO_METRIC: &str = "-";
@@ -70,7 +68,8 @@ impl Source {
             self.ask(&DomainHistoryParams { history: none, host: None })?;
         let calls = CallsParams { limit: 1, state: Some(State::Ended), ..CallsParams::default() };
         let Calls { stored_since, stored_own_only, .. } = self.ask(&DomainCallsParams(calls))?;
-        let Events { events, unheard, .. } = self.first_event(None, None)?;
+        let first = EventsParams { cursor: Some(String::new()), limit: 1, ..EventsParams::default() };
+        let Events { events, unheard, missed, .. } = self.ask(&DomainEventsParams(first))?;
         Ok(Reach {
             tiers: history.oldest,
             calls: stored_since,
@@ -78,6 +77,7 @@ impl Source {
             events: events.first().map(|event| event.time),
             behind: behind.into_iter().map(|host| (host.host, host.until)).collect(),
             unheard,
+            deleted_events: missed,
         })
     }
 
@@ -138,13 +138,15 @@ impl Source {
         }
     }
 
-    /// Passes the events of a day, a page at a time, to `each`; returns how many could not be read.
+    /// Passes the events of a day, a page at a time, to `each`; returns how many could not be read, but for the oldest,
+    /// which are `deleted`.
     ///
     /// # Errors
     /// If the daemon does not answer, and the errors of `each`.
     pub(super) fn events(
         &mut self,
         date: Date,
+        deleted: u64,
         mut each: impl FnMut(&Events) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let Range { start, end } = span(date);
@@ -161,22 +163,29 @@ impl Source {
             missed += page.missed;
             each(&page)?;
             if (page.events.len() as u64) < ROWS_ON_PAGE {
-                return Ok(missed);
+                return Ok(missed.saturating_sub(deleted));
             }
             params.cursor = Some(page.cursor);
         }
     }
 
-    /// An event of this time, or none.
-    fn first_event(&mut self, since: Option<Time>, until: Option<Time>) -> Result<Events, Failure> {
-        let params = EventsParams {
+    /// The days before a time, or all, that have an event.
+    fn event_days(&mut self, before: Option<Time>) -> Result<BTreeSet<Date>, Failure> {
+        let mut params = EventsParams {
             cursor: Some(String::new()),
-            since: since.map(UnixTime),
-            until: until.map(UnixTime),
-            limit: 1,
+            until: before.map(|before| UnixTime(before.minus(Duration::from_micros(1)))),
+            limit: ROWS_ON_PAGE,
             ..EventsParams::default()
         };
-        self.ask(&DomainEventsParams(params))
+        let mut days = BTreeSet::new();
+        loop {
+            let page = self.ask(&DomainEventsParams(params.clone()))?;
+            days.extend(page.events.iter().map(|event| date_of(event.time.0)));
+            if (page.events.len() as u64) < ROWS_ON_PAGE {
+                return Ok(days);
+            }
+            params.cursor = Some(page.cursor);
+        }
     }
 
     /// The days that are exported.
@@ -184,11 +193,9 @@ impl Source {
     /// # Errors
     /// If the daemon does not answer.
     pub(super) fn days(&mut self, reach: &Reach, walk: &Walk) -> Result<Vec<Date>, Failure> {
-        walk.days(reach, |date| {
-            let Some(call) = self.next_call(date)? else { return self.next_event(date, None) };
-            let event = self.next_event(date, Some(call))?;
-            Ok(Some(event.map_or(call, |event| event.min(call))))
-        })
+        // Logs may have any times, so events before the metrics are looked for.
+        let events = self.event_days(reach.metrics().map(|date| span(date).start))?;
+        walk.days(reach, &events, |date| self.next_call(date))
     }
 
     /// Day of the first call on this day or later.
@@ -203,19 +210,5 @@ impl Source {
         let page = self.ask(&DomainCallsParams(params))?;
         let times = |call: &Call| [call.submitted, call.started, call.ended].into_iter().flatten().max();
         Ok(page.calls.first().and_then(times).map(|latest| date_of(latest.0)))
-    }
-
-    /// A day from this one on before which, and before `until`, there is no event: mostly that of the first.
-    fn next_event(&mut self, date: Date, until: Option<Date>) -> Result<Option<Date>, Failure> {
-        let mut found = None;
-        for _ in 0..SEARCHES_MAX {
-            let before = found.or(until).map(|date| span(date).start.minus(Duration::from_micros(1)));
-            // Events are in the order in which they were stored: an earlier one may be behind it.
-            match self.first_event(Some(span(date).start), before)?.events.first() {
-                Some(event) => found = Some(date_of(event.time.0)),
-                None => return Ok(found),
-            }
-        }
-        Ok(Some(date))
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(
     let mut wanted = wanted(args, params)?;
     let history = of_buckets(params, (since, until), |(since, until), merge| {
         (wanted.since, wanted.until) = (since, until);
-        exported.leave(Some(since), Some(until.minus(Duration::from_micros(1))));
+        exported.choose(Some(since), Some(until.minus(Duration::from_micros(1))));
         let bar = exported.bar();
         for file in exported.files(Table::Metrics) {
             let mut is_full = false;
