@@ -38,7 +38,7 @@ const AT_ONCE_MAX: usize = 4;
 /// Values that are read for one answer, at most: those of percentiles are all in memory.
 const VALUES_READ_MAX: usize = 2_000_000;
 
-/// How many times as many values the answer from exported days may have.
+/// How many times as many values an answer from exported days may have: it is of all hosts, for one caller.
 const FILES_TIMES: usize = 10;
 
 /// Steps on a page, at most: some megabytes of summaries.
@@ -174,12 +174,6 @@ fn values_of(params: &HistoryParams) -> (bool, usize) {
     }
 }
 
-/// The same where the buckets of all hosts are read, by a program of the caller alone.
-fn values_of_files(params: &HistoryParams) -> (bool, usize) {
-    let (with_values, max) = values_of(params);
-    (with_values, max * FILES_TIMES)
-}
-
 /// Which series are merged.
 fn by(params: &HistoryParams) -> Result<By, Fault> {
     match (params.by, &params.label) {
@@ -196,8 +190,8 @@ fn by(params: &HistoryParams) -> Result<By, Fault> {
     }
 }
 
-/// Answers as `sensor.history` of each host does, from buckets that are stored elsewhere: `read` gets the start and end of the steps
-/// that are needed, and adds their buckets.
+/// Answers as `sensor.history` of each host does, from buckets that are stored elsewhere: `read` gets the start and end of
+/// the steps that are needed, and adds their buckets.
 ///
 /// # Errors
 /// As `sensor.history`, and if the step is not of whole minutes.
@@ -219,8 +213,8 @@ pub fn of_buckets(
             "step: only minutes and hours are exported; expected whole minutes, such as 1m or 1h",
         ));
     }
-    let (with_values, max) = values_of_files(params);
-    let mut merge = Merge::new(step, with_values, max);
+    let (with_values, max) = values_of(params);
+    let mut merge = Merge::new(step, with_values, max * FILES_TIMES);
     read(merge.span(since, until), &mut merge);
     let series = merge.finish(&by).map_err(too_large)?;
     let answer = Answer { series, parts: Vec::new(), damaged: 0, marks: Vec::new() };

@@ -59,3 +59,28 @@ impl Glob {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_matches_starts_so() {
+        for (given, start) in [
+            ("node_load1", "node_load1"),
+            ("node_*_total", "node_"),
+            ("node_load?", "node_load"),
+            ("{node,visperf}_*", ""),
+            ("node_load[15]", "node_load"),
+            ("node\\_load*", "node"),
+            ("*", ""),
+        ] {
+            let glob = Glob::new(given).expect(given);
+            assert_eq!(glob.start(), start, "{given}");
+            let names = ["node_load1", "node_load15", "node_load5", "node_cpu_seconds_total", "visperf_up"];
+            let mut matching = names.iter().filter(|name| glob.matches(name));
+            assert!(matching.all(|name| name.starts_with(glob.start())), "{given}");
+            assert!(names.iter().any(|name| glob.matches(name)), "{given}");
+        }
+    }
+}
