@@ -76,6 +76,13 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
     let seconds = from(&["metrics", "node_load1", "--step", "90s"]);
     assert_eq!(seconds.status.code(), Some(2));
     assert!(note(&seconds).contains("expected whole minutes"), "{}", note(&seconds));
+    let mistyped = from(&["metrics", "node_lod1"]);
+    assert!(mistyped.status.success());
+    assert!(
+        note(&mistyped).contains("is named node_lod1") && note(&mistyped).contains("node_load1"),
+        "{}",
+        note(&mistyped)
+    );
     let later = from(&["calls", "--since", &until]);
     let reach = format!("which has {} to {}", site.day(0), site.day(2));
     assert!(later.status.success() && note(&later).contains(&reach), "{}", note(&later));

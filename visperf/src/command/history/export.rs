@@ -7,6 +7,7 @@ use super::days::{Reach, Walk, is_over};
 use super::exported::{days_bar, place};
 use super::source::Source;
 use super::{day, failed};
+use crate::command::interrupt::Interrupt;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{OfDomain, Query};
@@ -78,6 +79,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     // What is exported may concern persons: it is for its owner and group.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
     let destination = Destination::open(&args.place, true).map_err(failed)?;
+    let _interrupt = Interrupt::catch(|| note("interrupted; the next export goes on"))?;
     let _lock = destination.lock(|| note("waiting for another export to this place")).map_err(failed)?;
     let mut source = Source::new(&args.query.target, &args.whose)?;
     let reach = source.reach()?;

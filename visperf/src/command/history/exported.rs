@@ -89,13 +89,10 @@ impl Exported {
             self.notes.push(format!("no day of this time is exported to {place}, which has {there}"));
             return;
         }
-        let until = self.days.last().and_then(|day| day.until);
-        let until = until.map(|until| format!(", until {}", shown(until.0, &TimeZone::system())));
         self.notes.push(format!(
-            "read from {} exported to {place}: {}{}",
+            "read from {} exported to {place}: {}",
             count(self.days.len() as u64, "day"),
             reach(self.dates.iter().map(|(_, date)| *date)),
-            until.unwrap_or_default()
         ));
         self.notes.extend(gaps(&self.dates));
         self.notes.extend(incomplete_days(&self.days));
@@ -155,7 +152,10 @@ fn incomplete_days(days: &[Day]) -> Option<String> {
         .iter()
         .map(|day| (day, incomplete(day)))
         .filter(|(_, missing)| !missing.is_empty())
-        .map(|(day, missing)| format!("{} ({})", day.date, missing.join(", ")))
+        .map(|(day, missing)| {
+            let until = day.until.map(|until| format!(", until {}", shown(until.0, &TimeZone::system())));
+            format!("{} ({}{})", day.date, missing.join(", "), until.unwrap_or_default())
+        })
         .collect();
     (!days.is_empty()).then(|| format!("incomplete: {}", newest(&days)))
 }

@@ -9,11 +9,16 @@ use history_files::read::metrics::Wanted;
 use history_files::table::Table;
 use sensor::query::history::of_buckets;
 use sensor::sample::glob::Glob;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::api::history::{History, HistoryParams};
 use wire::id::HostName;
+use wire::near_names;
 use wire::time::Time;
+
+/// Characters of a glob.
+const GLOB: [char; 4] = ['*', '?', '[', '{'];
 
 /// How much is read unless a time is given.
 const SPAN_DEFAULT: Duration = Duration::from_secs(86_400);
@@ -49,7 +54,31 @@ pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(
         bar.finish_and_clear();
     });
     let history = history.map_err(|fault| Failure::Usage(fault.message.into_owned()))?;
+    if history.series.is_empty() {
+        let names = names(&exported, &wanted);
+        let is_known = |name: &String| names.contains(name) || name.contains(GLOB);
+        if let Some(name) = params.name.as_ref().filter(|name| !is_known(name)) {
+            let near = near_names::suggestion(name, names.iter().map(String::as_str));
+            exported
+                .notes
+                .insert(0, format!("no metric of the latest day's first host is named {name}{near}"));
+        }
+    }
     Ok((history, exported))
+}
+
+/// Names of the metrics of a host, the first of the latest day.
+fn names(exported: &Exported, wanted: &Wanted) -> BTreeSet<String> {
+    let all = Wanted { host: None, name_start: String::new(), name: Arc::new(|_| true), ..wanted.clone() };
+    let (mut names, mut first) = (BTreeSet::new(), None);
+    if let Some(file) = exported.files(Table::Metrics).last() {
+        // A file that cannot be read was noted.
+        let _ = exported.destination.metrics(file, &all, &mut |row| {
+            names.insert(row.metric.name.to_string());
+            *first.get_or_insert_with(|| row.host.clone()) == *row.host
+        });
+    }
+    names
 }
 
 fn wanted(args: &Args, params: &HistoryParams) -> Result<Wanted, Failure> {
