@@ -9,21 +9,17 @@ mod bucket;
 #[cfg(feature = "clients")]
 mod readers;
 
+use super::past;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::BufRead as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Output;
-use std::sync::Arc;
 use std::time::Duration;
-use store::tier_files::Limit;
-use store::writer::{Sweep, Writer};
 use system_tests::grid::Daemon;
 use system_tests::wait::{self, Seen};
 use system_tests::{program, query};
-use wire::id::HostName;
-use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -61,7 +57,13 @@ impl Site {
         let now = overlay::clock::calendar();
         let over = now.minus(COPIED_AFTER).micros();
         let today = Time::from_micros(over - over % DAY.as_micros() as i64);
-        remember(&folder.path().join("state/sensor"), today.minus(DAY * DAYS), now);
+        let times = std::iter::successors(Some(today.minus(DAY * DAYS)), |time| Some(time.plus(EVERY)));
+        past::store(
+            &folder.path().join("state"),
+            "trial-host",
+            METRICS,
+            times.take_while(|time| *time < now),
+        );
         let since = today.minus(DAY * DAYS);
         let tails = [("slurm-jobcomp", jobs(since)), ("gridftp-transfer", transfers(since))];
         let tails = tails.map(|(filter, text)| {
@@ -144,43 +146,6 @@ fn shown(time: Time) -> String {
 
 fn note(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Stores the metrics of a host from this time on.
-fn remember(folder: &Path, since: Time, until: Time) {
-    std::fs::create_dir_all(folder).unwrap();
-    let limit = Limit { bytes: 256 << 20, age: DAY * 30 };
-    let mut writer = Writer::open(&folder.join("history"), [limit; 3]).unwrap();
-    let metric = |name: &str, unit: &str, semantics, labels: &[(&str, &str)]| {
-        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Arc::new(Metric { name: name.into(), labels, unit: unit.into(), semantics })
-    };
-    let cpu = |mode| {
-        metric("node_cpu_seconds_total", "seconds", Semantics::Counter, &[("cpu", "0"), ("mode", mode)])
-    };
-    let mut metrics = vec![
-        cpu("idle"),
-        cpu("user"),
-        metric("node_load1", "", Semantics::Gauge, &[]),
-        metric("node_memory_MemAvailable_bytes", "bytes", Semantics::Gauge, &[]),
-    ];
-    let made_up = |number: usize| metric("made_up", "", Semantics::State, &[("number", &number.to_string())]);
-    metrics.extend((metrics.len()..METRICS).map(made_up));
-    let metrics: Arc<[Arc<Metric>]> = metrics.into();
-    let host = HostName::try_from("trial-host").unwrap();
-    let (mut time, mut number) = (since, 0u64);
-    while time < until {
-        let mut values = vec![
-            Number::Real(number as f64 * 15.25),
-            Number::Real(number as f64 * 4.75),
-            Number::Real((number % 97) as f64 / 8.0),
-            Number::Whole((1 << 34) - number * 4096),
-        ];
-        values.resize(METRICS, Number::Whole(number % 7));
-        writer.push(&host, Sweep { time, metrics: &metrics, values: &values });
-        (time, number) = (time.plus(EVERY), number + 1);
-    }
-    writer.close();
 }
 
 /// A log of jobs; every third failed, and some lost their host.

@@ -81,12 +81,14 @@ mod lab_visitor;
 mod lab_visits;
 #[cfg(feature = "matrix")]
 mod lab_watching;
+mod past;
 mod slow_filter;
 #[cfg(feature = "slurm")]
 mod slurm_job;
 mod viewer;
 #[cfg(feature = "desktop")]
 mod viewer_demo;
+mod viewer_past;
 #[cfg(feature = "desktop")]
 mod viewer_picture;
 #[cfg(feature = "desktop")]

@@ -7,12 +7,14 @@
 use crate::flock::past::{MissingSpan, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
+use crate::graphs::tiles::{Lines, TileRequest};
 use crate::grid::Grid;
 use crate::layout::{Layout, Moves, layout};
 use crate::sensors::health::Health;
 use crate::sensors::{At, Order};
 use crate::series::HostSeries;
 use crate::served::ServedBy;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
@@ -78,6 +80,16 @@ pub enum Update {
         /// Why the host cannot be queried, or what is wrong with its clock or its answers.
         trouble: Option<String>,
     },
+    /// Metrics of a host in the past.
+    Tile {
+        tile: TileRequest,
+        /// The lines of each metric; or the error.
+        lines: Result<BTreeMap<Metric, Lines>, String>,
+        /// Time of the oldest value that is stored.
+        oldest: Option<Time>,
+    },
+    /// Time of the oldest value that a domain has stored.
+    Oldest(Time),
     /// Sweeps of the flock's hosts, the oldest first for each host.
     Sweeps(Vec<Sweep>),
     /// Whether a host of the flock can be queried.
@@ -140,6 +152,8 @@ impl Update {
 pub enum Request {
     /// Replace the set of hosts and metrics that are queried.
     Figures(Figures),
+    /// Replace the list of tiles of the past that are queried, the most useful first.
+    Tiles(Vec<TileRequest>),
     /// Check for changes now: something happened.
     Look,
     /// Show this domain too.

@@ -3,6 +3,7 @@
 //! Rule: flags select what to show; the appearance is chosen in the window and stored there.
 
 use crate::graphs::metric::Metric;
+use crate::graphs::span::Span;
 use crate::live::Plan;
 use crate::live::via::{self, Proxy, Where};
 use crate::picture::headless::{SCALE_MAX, SCALE_MIN, Size};
@@ -11,6 +12,7 @@ use jiff::tz::TimeZone;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::time::Time;
 
 /// Default address of a daemon.
@@ -105,6 +107,9 @@ pub struct Options {
     /// may be repeated
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     pub metric: Vec<Metric>,
+    /// How much time the graphs show: 90s, 15m, 6h, 7d, up to 1830d
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    pub span: Option<Duration>,
     /// Select this call, host, client or domain; DOMAIN/HOST if several domains have a host of this name
     #[arg(long, value_name = "NAME")]
     pub select: Option<String>,
@@ -237,6 +242,23 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+fn span(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("expected a number and a unit, such as 90s, 15m, 6h or 7d, found {text:?}");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let secs = match unit {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3_600.0,
+        'd' => 86_400.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    match number * secs {
+        secs if Span::WIDTH_SECS.contains(&secs) => Ok(Duration::from_secs_f64(secs)),
+        _ => Err(format!("expected a span of 2 s to 1830 days, found {text:?}")),
+    }
+}
+
 fn time(text: &str, zone: &TimeZone) -> Result<Time, String> {
     if let Ok(secs) = text.parse::<f64>()
         && secs.is_finite()
@@ -299,6 +321,7 @@ mod tests {
         let parse = |line: &str| Options::try_parse_from(line.split(' ')).is_ok();
         assert!(parse("v UT-ICL K-JIST --directory localhost:7317"));
         assert!(parse("v --via proxy.example/d/UT-ICL --account ana --secret s"));
+        assert!(parse("v --tab graphs --span 1.5h --at 2026-11-20T12:30:00"));
         assert!(parse("v") && parse("v --connect localhost:99") && parse("v --replay a --screenshot a.png"));
         for wrong in [
             "v --connect 10.0.0.1:7317",
@@ -315,6 +338,9 @@ mod tests {
             "v --via http://proxy.example --account ana --secret s",
             "v --via p.example --account ana --secret s --connect 127.0.0.1:1",
             "v --dark --light",
+            "v --tab graphs --span 7",
+            "v --tab graphs --span 9999d",
+            "v --tab graphs --span é",
         ] {
             assert!(!parse(wrong), "{wrong}");
         }

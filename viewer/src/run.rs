@@ -211,6 +211,11 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
             live::follow(plan.clone(), feed)?;
             app.feed(inbox);
             set_up(app, options, None)?;
+            if let Some(at) = at {
+                // A time that is stored is known once the domain answered how far back that is.
+                look_on(app, App::watch_graphs, ANSWER_WAIT, |app| app.model().timeline().span().0 > at);
+                app.apply(TimeChange::StopAt(at));
+            }
             App::watch_graphs
         }
         _ if options.shows_sensors() => {
@@ -222,6 +227,9 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
         _ => return Ok((clock::now(), app.model().timeline().span().1)),
     };
     look_on(app, watch, COLLECT_FOR, |_| true);
+    if options.shows_graphs() {
+        look_on(app, watch, ANSWER_WAIT, |app| app.model().graphs().awaits_tiles());
+    }
     let is_flock = !options.shows_graphs() && !options.shows_sensors();
     // A selected call that has ended sets the shown time.
     let of_choice = (app.model().timeline().mode() != Mode::Live).then(|| app.model().timeline().time());
@@ -240,7 +248,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
 }
 
 /// Process updates for a while, as long as more are expected.
-fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: fn(&App) -> bool) {
+fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: impl Fn(&App) -> bool) {
     let started = clock::instant();
     while started.elapsed() < most && goes_on(app) {
         app.update(clock::now(), 0.0);
@@ -284,6 +292,9 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
     }
     if let Some(tab) = &options.tab {
         app.open_tab(tab);
+    }
+    if let Some(span) = options.span {
+        app.apply(GraphsChange::SetSpan(span.as_secs_f64()));
     }
     if !options.metric.is_empty() {
         app.apply(GraphsChange::SetMetrics(options.metric.clone()));

@@ -1,16 +1,21 @@
-//! Timeline shared by all tabs: live, paused or playing at some speed, and the shown time.
+//! Timeline shared by all tabs: live, paused or playing at some speed, the shown time, and the part of it on the line.
 //!
 //! Pure: elapsed time is passed in. Invariant: the shown time is within the available range; playback that
 //! reaches the end of a live source becomes live.
 
+mod window;
+
 use crate::grid::Failure;
 use std::time::Duration;
+use window::Window;
 use wire::time::Time;
 
 /// Lowest playback speed.
 pub const SPEED_MIN: f64 = 0.1;
 /// Highest playback speed.
-pub const SPEED_MAX: f64 = 100.0;
+pub const SPEED_MAX: f64 = 10_000.0;
+/// Highest speed that is chosen for a log.
+const SPEED_CHOSEN_MAX: f64 = 100.0;
 /// Duration of a flight, in seconds of real time.
 const FLIGHT_SECS: f64 = 1.4;
 /// Longest accepted clock step, in seconds: after the machine slept, the log does not run through.
@@ -36,6 +41,10 @@ pub struct Timeline {
     at: Time,
     first: Time,
     last: Time,
+    /// Oldest moment that is stored anywhere; `None` if none before the first is known.
+    oldest: Option<Time>,
+    /// The part on the line, if the user zoomed.
+    window: Option<Window>,
     speed: f64,
     /// Whether the source is live, so that the end moves.
     grows: bool,
@@ -45,18 +54,21 @@ impl Timeline {
     /// Timeline of a live grid.
     #[must_use]
     pub fn live(now: Time) -> Timeline {
-        Timeline { mode: Mode::Live, at: now, first: now, last: now, speed: 1.0, grows: true }
+        let (oldest, window) = (None, None);
+        Timeline { mode: Mode::Live, at: now, first: now, last: now, oldest, window, speed: 1.0, grows: true }
     }
 
     /// Timeline of a log: starts at its beginning, at a speed that plays it through soon.
     #[must_use]
     pub fn of_log(first: Time, last: Time) -> Timeline {
-        let speed = (last.since(first).as_secs_f64() / PLAYED_IN_SECS).clamp(1.0, SPEED_MAX);
+        let speed = (last.since(first).as_secs_f64() / PLAYED_IN_SECS).clamp(1.0, SPEED_CHOSEN_MAX);
         Timeline {
             mode: Mode::Playing,
             at: first,
             first,
             last: last.max(first),
+            oldest: None,
+            window: None,
             speed: speed.round(),
             grows: false,
         }
@@ -76,7 +88,45 @@ impl Timeline {
     /// The available range.
     #[must_use]
     pub fn span(&self) -> (Time, Time) {
-        (self.first, self.last)
+        (self.oldest.map_or(self.first, |oldest| oldest.min(self.first)), self.last)
+    }
+
+    /// The range on the line: what the grid has, unless the user zoomed.
+    #[must_use]
+    pub fn shown(&self) -> (Time, Time) {
+        match self.window {
+            Some(window) => window.range(self.span()),
+            None => (self.first.min(self.at), self.last),
+        }
+    }
+
+    /// Whether the user zoomed.
+    #[must_use]
+    pub fn is_zoomed(&self) -> bool {
+        self.window.is_some()
+    }
+
+    /// Zoom the line in by a factor; a time keeps its position.
+    pub fn zoom(&mut self, factor: f64, at: Time) {
+        self.window = Some(Window::zoomed(self.shown(), factor, at, self.span()));
+    }
+
+    /// Show this many seconds on the line, around the shown time; what the grid has for `None`.
+    pub fn show_secs(&mut self, secs: Option<f64>) {
+        self.window = secs.map(|secs| Window::around(self.at, secs, self.span()));
+    }
+
+    /// Something is stored from this time on.
+    pub fn reach_back(&mut self, oldest: Time) {
+        self.oldest = Some(self.oldest.map_or(oldest, |known| known.min(oldest)));
+    }
+
+    /// Have the shown time on the line.
+    fn keep_in_window(&mut self) {
+        let span = self.span();
+        if let Some(window) = &mut self.window {
+            window.keep(self.at, span);
+        }
     }
 
     /// The chosen speed; 1 while live.
@@ -106,7 +156,8 @@ impl Timeline {
     pub fn reach(&mut self, first: Time, last: Time) {
         self.first = first.min(last);
         self.last = last.max(self.first);
-        self.at = self.at.clamp(self.first, self.last);
+        let (first, last) = self.span();
+        self.at = self.at.clamp(first, last);
     }
 
     /// Advance by `secs` of real time; `now` is the new end if the source is live.
@@ -126,6 +177,7 @@ impl Timeline {
             }
             Mode::Paused => {}
         }
+        self.keep_in_window();
     }
 
     /// Pause at the shown time.
@@ -154,7 +206,9 @@ impl Timeline {
 
     /// Jump to a time; a live timeline then plays from there.
     pub fn scrub(&mut self, to: Time) {
-        self.at = to.clamp(self.first, self.last);
+        let (first, last) = self.span();
+        self.at = to.clamp(first, last);
+        self.keep_in_window();
         if self.mode == Mode::Live {
             self.mode = Mode::Playing;
         }
@@ -231,7 +285,7 @@ mod tests {
     fn speeds_and_places_stay_within_their_bounds() {
         let mut timeline = Timeline::of_log(at(0.0), at(10.0));
         for (speed, expected) in
-            [(1e9, 100.0), (0.0, 0.1), (f64::NAN, 1.0), (f64::INFINITY, 100.0), (3.5, 3.5)]
+            [(1e9, SPEED_MAX), (0.0, 0.1), (f64::NAN, 1.0), (f64::INFINITY, SPEED_MAX), (3.5, 3.5)]
         {
             timeline.set_speed(speed);
             assert_eq!(timeline.speed(), expected);

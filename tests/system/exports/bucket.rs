@@ -6,6 +6,7 @@ use super::asking::{asked, values};
 use super::readers::python;
 use super::*;
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::Child;
 
 const BUCKET: &str = "grid-history";

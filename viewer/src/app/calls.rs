@@ -136,7 +136,7 @@ fn text(ui: &Ui, cell: Rect, text: &str, font: FontId, color: Color32, is_figure
 /// Texts of the columns: what is known at the time that is shown.
 fn values(model: &Model, call: &Call, word: String) -> [String; 9] {
     let now = model.time();
-    let (first, last) = model.timeline().span();
+    let (first, last) = model.timeline().shown();
     let with_date = last.since(first).as_secs() > 86_400;
     let steps = call.steps(now);
     let long =

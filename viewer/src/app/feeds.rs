@@ -50,6 +50,11 @@ impl Feeds {
         {
             model.figures_requested(figures);
         }
+        if let Some(tiles) = model.tiles_request()
+            && self.send(Request::Tiles(tiles.clone()), model.source())
+        {
+            model.tiles_requested(tiles);
+        }
         if let Some(sensors) = model.sensors_request()
             && self.send(Request::Sensors(sensors.clone()), model.source())
         {
@@ -66,6 +71,7 @@ impl Feeds {
     pub(super) fn send(&self, request: Request, source: &Source) -> bool {
         let inbox = match &request {
             Request::Figures(_)
+            | Request::Tiles(_)
             | Request::Look
             | Request::Add(_)
             | Request::Drop(_)

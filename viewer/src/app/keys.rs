@@ -99,7 +99,7 @@ fn time(model: &Model, pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
         Mode::Playing | Mode::Live => TimeChange::Pause,
     };
     let step = std::time::Duration::from_micros(u64::try_from(timeline.flight_micros()).unwrap_or(0));
-    let (first, last) = timeline.span();
+    let (first, last) = timeline.shown();
     let changes = [
         (Key::Space, play),
         (Key::L, TimeChange::GoLive),

@@ -386,7 +386,9 @@ impl App {
     pub fn table(&self) -> Table {
         match self.tabs.front() {
             Tab::Flock if !self.model.flock().flock().is_empty() => tables::processes(&self.model),
-            Tab::Graphs if self.model.graphs().has_figures() => tables::series(&self.model),
+            Tab::Graphs if self.model.graphs().has_figures() || self.model.graphs().has_tiles() => {
+                tables::series(&self.model)
+            }
             Tab::Sensors => self.tabs.sensors_table(&self.model),
             Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock => tables::calls(&self.model),
         }

@@ -6,6 +6,7 @@ use super::command::Commands;
 use super::text::{moment, span};
 use super::theme::{self, Colors};
 use crate::flock::past::Span;
+use crate::graphs::axis;
 use crate::model::{Model, TimeChange};
 use crate::scene::Tone;
 use crate::timeline::{Mode, SPEED_MAX, SPEED_MIN};
@@ -20,6 +21,18 @@ use wire::time::Time;
 const COLUMN: f32 = 4.0;
 /// Height of the line with what is drawn over it, in points.
 const HEIGHT: f32 = 34.0;
+/// Spans that can be on the line, in seconds.
+const WINDOWS: [(f64, &str); 6] = [
+    (3_600.0, "An hour"),
+    (86_400.0, "A day"),
+    (7.0 * 86_400.0, "A week"),
+    (30.0 * 86_400.0, "30 days"),
+    (366.0 * 86_400.0, "A year"),
+    (5.0 * 366.0 * 86_400.0, "Five years"),
+];
+/// Least distance of two ticks, and room for the times at the ends, in points.
+const TICKS_APART: f32 = 90.0;
+const ENDS_WIDTH: f32 = 160.0;
 /// Height of the band under the line where sweeps of the flock are stored, in points.
 const BAND: f32 = 4.0;
 
@@ -60,6 +73,7 @@ fn buttons(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) 
         commands.push(TimeChange::NextFailure);
     }
     speed(model, ui, commands);
+    window(model, ui, commands);
     let time = moment(timeline.time(), model.zone(), true);
     ui.label(RichText::new(time).monospace().size(theme::BODY));
     if timeline.mode() != Mode::Live && timeline.can_be_live() {
@@ -88,6 +102,30 @@ fn speed(model: &Model, ui: &mut Ui, commands: &mut Commands) {
     ui.add_space(6.0);
 }
 
+/// Menu of how much is on the line.
+fn window(model: &Model, ui: &mut Ui, commands: &mut Commands) {
+    let timeline = model.timeline();
+    let (first, last) = timeline.shown();
+    let (oldest, newest) = timeline.span();
+    let whole = newest.since(oldest).as_secs_f64();
+    let title = span(last.since(first).as_secs_f64());
+    ui.menu_button(title, |ui| {
+        let mut entry = |ui: &mut Ui, name: &str, secs: Option<f64>| {
+            if ui.button(name).clicked() {
+                commands.push(TimeChange::Show(secs));
+                ui.close();
+            }
+        };
+        entry(ui, "The calls that are shown", None);
+        for (secs, name) in WINDOWS.into_iter().filter(|(secs, _)| *secs < whole) {
+            entry(ui, name, Some(secs));
+        }
+        entry(ui, &format!("All that is stored: {}", span(whole)), Some(whole));
+    })
+    .response
+    .on_hover_text("How much time is on the line; the wheel with Ctrl over it zooms");
+}
+
 /// Calls by their state, each with its colour.
 fn counts(model: &Model, ui: &mut Ui, colors: Colors) {
     let counts = model.scene().counts;
@@ -111,7 +149,7 @@ fn counts(model: &Model, ui: &mut Ui, colors: Colors) {
 fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
     let (rect, response) =
         ui.allocate_exact_size(vec2(ui.available_width(), HEIGHT), Sense::click_and_drag());
-    let (first, last) = model.timeline().span();
+    let (first, last) = model.timeline().shown();
     if let Some(pointer) = response.interact_pointer_pos() {
         commands.push(TimeChange::GoTo(time_at(rect, first, last, pointer.x)));
     }
@@ -138,6 +176,7 @@ fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
             colors.weak,
         );
     }
+    ticks(model, &painter, colors, rect, (first, last));
     let x = x_at(rect, first, last, model.time());
     painter.vline(x, rect.top()..=base + 3.0, Stroke::new(1.5, colors.accent));
     painter.circle_filled(pos2(x, base), 4.0, colors.accent);
@@ -148,15 +187,34 @@ fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
     }
 }
 
-/// The wheel over the line moves along it: up to later times.
+/// Round times between the two ends.
+fn ticks(model: &Model, painter: &egui::Painter, colors: Colors, rect: Rect, (first, last): (Time, Time)) {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let most = (rect.width() / TICKS_APART) as usize;
+    for tick in axis::ticks(first, last, most, model.zone()) {
+        let x = x_at(rect, first, last, tick.time);
+        if x - rect.left() > ENDS_WIDTH && rect.right() - x > ENDS_WIDTH {
+            let at = pos2(x, rect.bottom());
+            painter.text(at, Align2::CENTER_BOTTOM, tick.label, theme::small(), colors.weak);
+        }
+    }
+}
+
+/// The wheel over the line moves along it: up to later times; with Ctrl it zooms.
 fn wheel(model: &Model, ui: &Ui, response: &egui::Response, commands: &mut Commands) {
+    let (first, last) = model.timeline().shown();
+    if let Some(pointer) = response.hover_pos() {
+        let factor = f64::from(ui.input(egui::InputState::zoom_delta));
+        if (factor - 1.0).abs() > 1e-6 {
+            return commands.push(TimeChange::Zoom(factor, time_at(response.rect, first, last, pointer.x)));
+        }
+    }
     let turned =
         if response.hovered() { ui.input(|input| input.smooth_scroll_delta) } else { egui::Vec2::ZERO };
     let points = turned.x + turned.y;
     if points == 0.0 {
         return;
     }
-    let (first, last) = model.timeline().span();
     let by = last.since(first).mul_f64(f64::from(points.abs() / response.rect.width().max(1.0)));
     let time = model.time();
     commands.push(TimeChange::GoTo(if points > 0.0 { time.plus(by) } else { time.minus(by) }));
@@ -199,7 +257,7 @@ fn columns(model: &Model, painter: &egui::Painter, colors: Colors, rect: Rect, (
     let count = ((rect.width() / COLUMN) as usize).clamp(1, 4_000);
     let mut ends = vec![[0_u32; 2]; count];
     for (number, call) in model.grid().calls.iter().enumerate() {
-        let Some(ended) = call.ended else { continue };
+        let Some(ended) = call.ended.filter(|ended| (first..=last).contains(ended)) else { continue };
         if model.filter().fits(number) {
             let share = (x_at(rect, first, last, ended) - rect.left()) / rect.width().max(1.0);
             let column = ((share * count as f32) as usize).min(count - 1);

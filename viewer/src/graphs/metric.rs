@@ -3,15 +3,40 @@
 //!
 //! Pure. Names are those of `sensor.metrics`. Not here: conversion of counters (`live::rates`).
 
-use crate::series::{HostSeries, Series};
+use super::tiles::Point;
+use crate::series::Series;
+use std::collections::BTreeMap;
 
 /// Maximum length of a metric name in the input field.
 const NAME_LEN_MAX: usize = 128;
 /// Maximum number of lines of one metric of one host; a name may match any number.
 pub const LINES_MAX: usize = 12;
 
-/// A line: its name and its series.
-pub type Line<'a> = (&'a str, &'a Series);
+/// Which lines of a metric are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// Its parts: user and system.
+    Parts,
+    /// Their sum if there is one, otherwise each: for a plot of several hosts.
+    Total,
+}
+
+/// Values of a line.
+pub trait Values {
+    fn has_values(&self) -> bool;
+}
+
+impl Values for Series {
+    fn has_values(&self) -> bool {
+        self.newest().is_some()
+    }
+}
+
+impl Values for Vec<Point> {
+    fn has_values(&self) -> bool {
+        !self.is_empty()
+    }
+}
 
 /// A metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,24 +149,22 @@ impl Metric {
         }
     }
 
-    /// Its lines among the series of a host, in display order, without empty ones.
+    /// Its lines among those of a host, in display order, without empty ones.
     #[must_use]
-    pub fn lines<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
+    pub fn lines<'a, V: Values>(
+        &self,
+        series: &'a BTreeMap<String, V>,
+        shows: Shows,
+    ) -> Vec<(&'a str, &'a V)> {
+        if let (Some(whole), Shows::Total) = (self.whole(), shows) {
+            return series.get_key_value(whole).and_then(line).into_iter().collect();
+        }
         let usual = self.usual_lines();
         if !usual.is_empty() {
             let known = usual.iter().filter_map(|name| series.get_key_value(*name));
             return known.filter_map(line).collect();
         }
         series.iter().filter(|(name, _)| self.has(name)).filter_map(line).take(LINES_MAX).collect()
-    }
-
-    /// The lines for a plot of several hosts: the sum if there is one, otherwise each line.
-    #[must_use]
-    pub fn lines_together<'a>(&self, series: &'a HostSeries) -> Vec<Line<'a>> {
-        match self.whole() {
-            Some(whole) => series.get_key_value(whole).and_then(line).into_iter().collect(),
-            None => self.lines(series),
-        }
     }
 
     /// Whether a line belongs to it.
@@ -168,8 +191,8 @@ impl Metric {
     }
 }
 
-fn line<'a>((name, series): (&'a String, &'a Series)) -> Option<Line<'a>> {
-    series.newest().map(|_| (name.as_str(), series))
+fn line<'a, V: Values>((name, values): (&'a String, &'a V)) -> Option<(&'a str, &'a V)> {
+    values.has_values().then_some((name.as_str(), values))
 }
 
 /// Whether a line belongs to a built-in metric.
@@ -200,6 +223,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::series::HostSeries;
     use wire::time::Time;
 
     #[test]
@@ -241,15 +265,20 @@ mod tests {
         (0..40).for_each(|number| add(&format!("module.x.y n={number}")));
         host.insert("written".into(), Series::default());
         let names = |metric: &str| -> Vec<&str> {
-            Metric::parse(metric).unwrap().lines(&host).into_iter().map(|(name, _)| name).collect()
+            Metric::parse(metric)
+                .unwrap()
+                .lines(&host, Shows::Parts)
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect()
         };
         assert_eq!(names("cpu"), ["user", "system"]);
         assert_eq!(names("disk"), ["read"], "what has no figure is no line");
         assert_eq!(names("node_*"), ["node_filesystem_free_bytes device=a", "node_load5"]);
         assert_eq!(names("module.*").len(), LINES_MAX);
         assert!(!names("*").contains(&"CPU"), "that is no name of a host's");
-        let together = |metric: &Metric| metric.lines_together(&host).len();
+        let together = |metric: &Metric| metric.lines(&host, Shows::Total).len();
         assert_eq!((together(&Metric::Cpu), together(&Metric::Load)), (1, 0));
-        assert_eq!(Metric::Cpu.lines_together(&host)[0].0, "CPU");
+        assert_eq!(Metric::Cpu.lines(&host, Shows::Total)[0].0, "CPU");
     }
 }

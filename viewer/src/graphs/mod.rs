@@ -7,15 +7,20 @@ pub mod axis;
 pub mod cells;
 pub mod metric;
 pub mod span;
+pub mod tiles;
 
 use crate::flock::sweep::HostName;
 use metric::Metric;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Maximum number of hosts with graphs.
 pub const HOSTS_MAX: usize = 64;
 /// Maximum number of metrics.
 pub const METRICS_MAX: usize = 8;
+
+/// Farthest time that is compared, in seconds: five years.
+const COMPARED_SECS_MAX: u64 = 5 * 366 * 86_400;
 
 /// Arrangement of plots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +51,8 @@ pub struct Choice {
     pub arrangement: Arrangement,
     pub scale: Scale,
     pub span: span::Span,
+    /// How much earlier the time is that is compared, in seconds; 0 for none.
+    compared_secs: u64,
     /// Domain and name of the hosts; the first live ones while the user has not chosen.
     hosts: Option<Vec<(String, String)>>,
     /// Keywords of the metrics; all built-in ones while the user has not chosen.
@@ -76,6 +83,18 @@ impl Choice {
         }
     }
 
+    /// How much earlier the time is that is compared, if one is.
+    #[must_use]
+    pub fn compared(&self) -> Option<Duration> {
+        let secs = self.compared_secs.min(COMPARED_SECS_MAX);
+        (secs > 0).then(|| Duration::from_secs(secs))
+    }
+
+    /// Compare with the time so much earlier; with none for `None`.
+    pub fn compare(&mut self, before: Option<Duration>) {
+        self.compared_secs = before.map_or(0, |before| before.as_secs());
+    }
+
     /// Add or remove a metric; ignored beyond the limit.
     pub fn toggle(&mut self, metric: &Metric) {
         let mut metrics = self.metrics();
@@ -99,6 +118,7 @@ impl Choice {
             arrangement: to_save(&self.arrangement, &initial.arrangement, &before.arrangement),
             scale: to_save(&self.scale, &initial.scale, &before.scale),
             span: to_save(&self.span, &initial.span, &before.span),
+            compared_secs: to_save(&self.compared_secs, &initial.compared_secs, &before.compared_secs),
             hosts: to_save(&self.hosts, &initial.hosts, &before.hosts),
             metrics: to_save(&self.metrics, &initial.metrics, &before.metrics),
         }

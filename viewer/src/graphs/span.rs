@@ -4,15 +4,14 @@
 //! file contains.
 
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use wire::time::Time;
 
 /// Default width, in seconds.
 const USUAL_SECS: f64 = 300.0;
-/// Minimum and maximum width, in seconds.
-const SECS: std::ops::RangeInclusive<f64> = 2.0..=3_600.0;
 /// Maximum distance of its end from the shown time, in seconds.
-const BACK_SECS_MAX: f64 = 86_400.0;
+const BACK_SECS_MAX: f64 = *Span::WIDTH_SECS.end();
 
 /// The span.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,10 +30,13 @@ impl Default for Span {
 }
 
 impl Span {
+    /// Minimum and maximum width, in seconds: five years, as hours are retained by default.
+    pub const WIDTH_SECS: RangeInclusive<f64> = 2.0..=5.0 * 366.0 * 86_400.0;
+
     /// Its width in seconds.
     #[must_use]
     pub fn secs(&self) -> f64 {
-        clamp(self.secs, SECS, USUAL_SECS)
+        clamp(self.secs, Span::WIDTH_SECS, USUAL_SECS)
     }
 
     /// Seconds between its end and the shown time.
@@ -52,7 +54,7 @@ impl Span {
 
     /// Set the width; the span then ends at the shown time.
     pub fn set_secs(&mut self, secs: f64) {
-        *self = Span { secs: clamp(secs, SECS, USUAL_SECS), back_secs: 0.0 };
+        *self = Span { secs: clamp(secs, Span::WIDTH_SECS, USUAL_SECS), back_secs: 0.0 };
     }
 
     /// Pan by a share of its width; a positive share moves into the past.
@@ -68,7 +70,7 @@ impl Span {
             return;
         }
         let (secs, back) = (self.secs(), self.back_secs());
-        let narrower = clamp(secs / factor, SECS, USUAL_SECS);
+        let narrower = clamp(secs / factor, Span::WIDTH_SECS, USUAL_SECS);
         let after = 1.0 - share.clamp(0.0, 1.0);
         let moved = if back > 0.0 || factor > 1.0 && after > 0.1 { after * (secs - narrower) } else { 0.0 };
         *self = Span { secs: narrower, back_secs: back + moved };
@@ -82,7 +84,7 @@ impl Span {
     }
 }
 
-fn clamp(secs: f64, within: std::ops::RangeInclusive<f64>, otherwise: f64) -> f64 {
+fn clamp(secs: f64, within: RangeInclusive<f64>, otherwise: f64) -> f64 {
     if secs.is_finite() { secs.clamp(*within.start(), *within.end()) } else { otherwise }
 }
 
@@ -124,7 +126,7 @@ mod tests {
         for odd in [(f64::NAN, f64::INFINITY), (-5.0, -5.0), (1e300, 1e300)] {
             let mut span = Span { secs: odd.0, back_secs: odd.1 };
             let (from, to) = ends(&span);
-            assert!(from - to >= 2.0 && from - to <= 3_600.0 && to >= 0.0, "{odd:?}");
+            assert!(from - to >= 2.0 && from - to <= 5.0 * 366.0 * 86_400.0 + 1.0 && to >= 0.0, "{odd:?}");
             span.pan(f64::NAN);
             span.zoom(0.0, 0.5);
             span.zoom(f64::NAN, 2.0);

@@ -7,12 +7,14 @@ use super::about;
 use super::answers::{self, Host};
 use super::ask::Client;
 use super::calls::{CallsRequest, CallsResponse, latest};
+use super::history::{self, TileAnswer};
 use super::poll_schedule::Due;
 use super::rates::Counter;
 use super::via::Where;
 use crate::feed::Wakeup;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
+use crate::graphs::tiles::TileRequest;
 use crate::grid::builder::{CALLS_MAX, DOMAINS_MAX};
 use crate::sensors::At;
 use crate::sensors::health::Health;
@@ -47,6 +49,10 @@ pub(super) enum Question {
     Domains,
     /// Metrics of a host since a time.
     Figures { host: HostName, metrics: Arc<[Metric]>, since: Time },
+    /// Metrics of a host in the past.
+    Tile(TileRequest),
+    /// Oldest values that a domain has stored; the daemon's own where none is named.
+    Oldest(Option<String>),
     /// Health of a sensor.
     Sensor(At),
     /// Term of the representative of a domain.
@@ -59,6 +65,8 @@ pub(super) enum Answer {
     Domain { asked: Option<String>, due: Due, polled: PollResult },
     Domains(Result<Vec<String>, Error>),
     Figures { host: HostName, metrics: Arc<[Metric]>, counters: Result<Vec<Counter>, Error> },
+    Tile { tile: TileRequest, answer: Result<TileAnswer, Error> },
+    Oldest { asked: Option<String>, oldest: Result<Option<Time>, Error> },
     Sensor { at: At, health: Result<Health, Error> },
     Term { domain: String, term: Option<u64> },
 }
@@ -143,6 +151,14 @@ pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
         Question::Figures { host, metrics, since } => {
             let counters = figures(client, &host, &metrics, since);
             Answer::Figures { host, metrics, counters }
+        }
+        Question::Tile(tile) => {
+            let answer = history::ask(client, &tile);
+            Answer::Tile { tile, answer }
+        }
+        Question::Oldest(asked) => {
+            let oldest = history::oldest(client, asked.clone());
+            Answer::Oldest { asked, oldest }
         }
         Question::Sensor(at) => {
             let health = match &at {

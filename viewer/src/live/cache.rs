@@ -9,6 +9,7 @@ use super::asking::{Answer, PollResult, Question};
 use super::calls::Calls;
 use super::event_listener::EventListener;
 use super::figures::Figures;
+use super::history::PastFigures;
 use super::poll_schedule::{Due, PollSchedule};
 use super::sensors::Sensors;
 use super::via::Where;
@@ -26,6 +27,8 @@ use wire::time::Time;
 /// All newest calls of a domain are requested again after this many rounds, because ids become more complete
 /// as more is known.
 const WHOLE_EVERY: u32 = 60;
+/// Interval of requests for the oldest values that a domain has stored.
+const OLDEST_EVERY: Duration = Duration::from_secs(600);
 /// Interval of requests for the list of domains of a directory.
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
 /// Failing or slow domains that are queried at a time: each may block an asker for long, and the other askers
@@ -51,6 +54,8 @@ pub(super) struct Cache {
     dropped: BTreeSet<String>,
     /// Metrics of hosts.
     pub(super) figures: Figures,
+    /// Metrics of hosts in the past.
+    pub(super) past: PastFigures,
     /// Sensors that are queried in detail.
     pub(super) sensors: Sensors,
     lost: Option<Outage>,
@@ -73,6 +78,8 @@ struct OfDomain {
     rounds: u32,
     listener: Option<EventListener>,
     trouble: Option<String>,
+    /// When the oldest values that it has stored are requested.
+    oldest: Option<PollSchedule>,
 }
 
 /// State while the daemon cannot be reached.
@@ -164,7 +171,36 @@ impl Cache {
             return of_domain;
         }
         let sensors = self.sensors.question(now, asker_use.is_full);
-        sensors.or_else(|| self.figures.question(now, at, asker_use.is_full))
+        let figures = sensors.or_else(|| self.figures.question(now, at, asker_use.is_full));
+        figures.or_else(|| self.past.question()).or_else(|| self.oldest(now))
+    }
+
+    /// The question for the oldest values of a domain that is due.
+    fn oldest(&mut self, now: Duration) -> Option<Question> {
+        // At time zero everything is asked once, for a grid alone.
+        let mut known = self.domains.iter_mut().filter(|domain| !domain.hosts.is_empty() && !now.is_zero());
+        known.find_map(|domain| {
+            let schedule = domain.oldest.get_or_insert_with(|| PollSchedule::every(OLDEST_EVERY));
+            schedule.due(now, false)?;
+            schedule.ask();
+            Some(Question::Oldest(domain.asked.clone()))
+        })
+    }
+
+    fn take_oldest(
+        &mut self,
+        asked: Option<&str>,
+        oldest: Result<Option<Time>, Error>,
+        now: Duration,
+        took: Duration,
+    ) -> CacheChanges {
+        let domain = self.domains.iter_mut().find(|domain| domain.asked.as_deref() == asked);
+        if let Some(schedule) = domain.and_then(|domain| domain.oldest.as_mut()) {
+            // A daemon of an earlier version stores nothing: it is asked as seldom.
+            schedule.answered(Due::All, now, took);
+        }
+        let update = oldest.ok().flatten().map(Update::Oldest);
+        CacheChanges { update, ..CacheChanges::default() }
     }
 
     /// How many questions to single hosts are in flight; they must leave room for those to domains.
@@ -173,7 +209,9 @@ impl Cache {
             self.figures.schedules().chain(self.sensors.schedules()).chain(self.sensors.own_schedules());
         let out: Vec<&PollSchedule> = schedules.filter(|schedule| schedule.is_out()).collect();
         let failed = out.iter().filter(|schedule| schedule.has_failed()).count();
-        AskerUse { has_room: out.len() < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
+        let oldest = self.domains.iter().filter_map(|domain| domain.oldest.as_ref());
+        let count = out.len() + self.past.out() + oldest.filter(|oldest| oldest.is_out()).count();
+        AskerUse { has_room: count < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
     /// The next domain that is due, in round-robin order.
@@ -222,7 +260,10 @@ impl Cache {
             .chain(self.sensors.schedules().filter(is_asked))
             .filter_map(|schedule| schedule.next(false));
         let figures = self.figures.next_due(asker_use.is_full).filter(|_| asker_use.has_room);
-        domains.chain(others).chain(figures).chain(itself).min()
+        let oldest = self.domains.iter().filter_map(|domain| domain.oldest.as_ref()?.next(false));
+        let oldest = oldest.min().filter(|_| asker_use.has_room);
+        let past = (self.past.is_due() && asker_use.has_room).then_some(Duration::ZERO);
+        domains.chain(others).chain(figures).chain(past).chain(oldest).chain(itself).min()
     }
 
     /// Process an answer that came `at`.
@@ -248,6 +289,11 @@ impl Cache {
                 let update = self.figures.take(&host, &metrics, counters, (now, at), took);
                 CacheChanges { update, ..CacheChanges::default() }
             }
+            Answer::Tile { tile, answer } => {
+                let update = Some(self.past.take(tile, answer));
+                CacheChanges { update, ..CacheChanges::default() }
+            }
+            Answer::Oldest { asked, oldest } => self.take_oldest(asked.as_deref(), oldest, now, took),
             Answer::Sensor { at, health } => {
                 self.sensors.answered(&at, health.is_ok(), now, took);
                 let health = health.map(Arc::new).map_err(|error| error.to_string());

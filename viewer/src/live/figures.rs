@@ -255,7 +255,12 @@ mod tests {
         let question = std::iter::from_fn(|| figures.question(now, at, false));
         let asked = question.map(|question| match question {
             Question::Figures { host, since, .. } => (host, at.since(since).as_secs_f64()),
-            Question::Domain { .. } | Question::Domains | Question::Sensor(_) | Question::Term(_) => {
+            Question::Domain { .. }
+            | Question::Domains
+            | Question::Tile(_)
+            | Question::Oldest(_)
+            | Question::Sensor(_)
+            | Question::Term(_) => {
                 panic!("no figures are asked for: {question:?}")
             }
         });

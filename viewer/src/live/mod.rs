@@ -17,6 +17,7 @@ mod control;
 mod event_listener;
 mod figures;
 pub mod flock;
+mod history;
 mod orders;
 pub mod past;
 mod poll_schedule;
@@ -159,6 +160,7 @@ impl Following {
         match feed.rest(time) {
             WakeReason::Timeout => {}
             WakeReason::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
+            WakeReason::Requested(Request::Tiles(wanted)) => self.cache.past.set_request(wanted),
             WakeReason::Requested(Request::Add(domain)) => self.cache.add(&domain),
             WakeReason::Requested(Request::Drop(domain)) => {
                 self.cache.drop_domain(&domain);

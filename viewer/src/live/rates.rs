@@ -2,7 +2,8 @@
 //! by its name.
 //!
 //! Pure. Counters become rates between neighbouring sweeps; one that went back (a host that restarted) gives
-//! no value for that sweep. Metric names are node_exporter's. Not here: the requests (`live`).
+//! no value for that sweep. What does not grow is a value as it is: a gauge, or a rate that a daemon computed.
+//! Metric names are node_exporter's. Not here: the requests (`live`).
 
 use crate::graphs::metric::{LINES_MAX, Metric};
 use crate::grid::text::shown;
@@ -121,10 +122,14 @@ fn is_part(device: &str) -> bool {
         || device.starts_with("md")
 }
 
-/// The sum of the rates of the matching counters, at each sweep that has one before it.
+/// The sum of the rates of the matching counters: of those that grow at each sweep that has one before it.
 fn rate(counters: &[Counter], of: impl Fn(&Counter) -> bool) -> Vec<Sample> {
     let mut sums: BTreeMap<Time, f64> = BTreeMap::new();
     for counter in counters.iter().filter(|counter| of(counter)) {
+        if !counter.grows {
+            counter.samples.iter().for_each(|sample| *sums.entry(sample.time).or_default() += sample.value);
+            continue;
+        }
         for pair in counter.samples.windows(2) {
             let secs = pair[1].time.since(pair[0].time).as_secs_f64();
             let more = pair[1].value - pair[0].value;

@@ -44,6 +44,10 @@ pub enum TimeChange {
     /// Go to a time and pause there.
     StopAt(Time),
     SetSpeed(f64),
+    /// Zoom the line in by a factor; the time keeps its position.
+    Zoom(f64, Time),
+    /// Show so many seconds on the line; what the grid has for `None`.
+    Show(Option<f64>),
     NextFailure,
 }
 
@@ -107,6 +111,8 @@ impl Model {
             TimeChange::GoTo(time) => timeline.scrub(time),
             TimeChange::StopAt(time) => self.clock.stop_at(time),
             TimeChange::SetSpeed(speed) => timeline.set_speed(speed),
+            TimeChange::Zoom(factor, at) => timeline.zoom(factor, at),
+            TimeChange::Show(secs) => timeline.show_secs(secs),
             TimeChange::NextFailure => self.go_to_failure(),
         }
     }
@@ -165,6 +171,7 @@ impl Model {
             }
             GraphsChange::LeaveVisit => self.leave_visit(),
             GraphsChange::SetSpan(secs) => choice.span.set_secs(secs),
+            GraphsChange::Compare(before) => choice.compare(before),
             GraphsChange::ResetSpan => choice.span = crate::graphs::span::Span::default(),
             GraphsChange::Pan(share) => choice.span.pan(share),
             GraphsChange::Zoom(factor, share) => choice.span.zoom(factor, share),

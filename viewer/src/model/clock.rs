@@ -52,6 +52,11 @@ impl Clock {
         self.timeline.tick(secs, self.now);
     }
 
+    /// Something is stored from this time on.
+    pub(super) fn reach_back(&mut self, oldest: Time) {
+        self.timeline.reach_back(oldest);
+    }
+
     /// Go to a time and pause there.
     pub(super) fn stop_at(&mut self, time: Time) {
         self.timeline.scrub(time);

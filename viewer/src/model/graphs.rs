@@ -9,19 +9,21 @@ use crate::feed::Figures;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::graphs::span::Span;
+use crate::graphs::tiles::{TileRequest, Tiles};
 use crate::graphs::{Arrangement, Choice, Scale};
 use crate::grid::place::{HostState, PlaceId};
 use crate::series::HostSeries;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use wire::time::Time;
 
 /// Hosts that are shown unless the user chooses.
 pub const HOSTS_USUAL: usize = 16;
 /// Graphs are hidden this long after they were last drawn, in seconds.
 const HIDDEN_AFTER_SECS: f64 = 3.0;
-/// Spans that reach farther back than this are requested by the hour, in seconds.
-const LONG_SECS: f64 = 905.0;
+/// Spans that reach farther back than this are requested by the hour, in seconds, up to an hour.
+const LONG_SECS: std::ops::RangeInclusive<f64> = 905.0..=3_605.0;
 
 /// A change of what the graphs show.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub enum GraphsChange {
     LeaveVisit,
     SetSpan(f64),
     ResetSpan,
+    /// Compare with the time so much earlier.
+    Compare(Option<Duration>),
     /// Move the span by a share of its width, or widen it around a share.
     Pan(f64),
     Zoom(f64, f64),
@@ -67,6 +71,8 @@ pub struct Graphs {
     /// Errors of hosts that could not be queried.
     errors: BTreeMap<HostName, String>,
     requested: Figures,
+    tiles: Tiles,
+    tiles_requested: Vec<TileRequest>,
     seen_at: Option<Time>,
 }
 
@@ -149,8 +155,45 @@ impl Graphs {
     /// Errors of the hosts that are shown, a line each.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
-        let line = |host: &HostName| Some(format!("{}: {}", self.title_of(host), self.errors.get(host)?));
+        let line = |host: &HostName| {
+            let error = self.errors.get(host).map(String::as_str).or_else(|| self.tiles.error_of(host))?;
+            Some(format!("{}: {error}", self.title_of(host)))
+        };
         self.hosts.iter().filter_map(line).collect()
+    }
+
+    /// Whether the host's newest values cannot be queried.
+    pub(super) fn has_error(&self, host: &HostName) -> bool {
+        self.errors.contains_key(host)
+    }
+
+    /// Whether anything of the past was received.
+    #[must_use]
+    pub fn has_tiles(&self) -> bool {
+        !self.tiles.is_empty()
+    }
+
+    /// Whether tiles were requested and did not arrive yet.
+    #[must_use]
+    pub fn awaits_tiles(&self) -> bool {
+        !self.tiles_requested.is_empty()
+    }
+
+    pub(super) fn tiles(&self) -> &Tiles {
+        &self.tiles
+    }
+
+    pub(super) fn tiles_mut(&mut self) -> &mut Tiles {
+        &mut self.tiles
+    }
+
+    /// Whether these are other tiles than those that were requested last.
+    pub(super) fn are_new(&self, tiles: &[TileRequest]) -> bool {
+        *tiles != self.tiles_requested
+    }
+
+    pub(super) fn tiles_requested(&mut self, tiles: Vec<TileRequest>) {
+        self.tiles_requested = tiles;
     }
 
     pub(super) fn take(&mut self, host: HostName, series: Arc<HostSeries>, error: Option<String>) {
@@ -225,7 +268,7 @@ impl Graphs {
             true => Figures {
                 hosts: self.hosts.clone(),
                 metrics: self.choice.metrics(),
-                is_long: now.since(from).as_secs_f64() > LONG_SECS,
+                is_long: LONG_SECS.contains(&now.since(from).as_secs_f64()),
                 rests: self.hosts.is_empty(),
             },
             false => Figures { rests: true, ..self.requested.clone() },

@@ -9,6 +9,7 @@ mod clock;
 mod connection;
 mod filter;
 mod flock;
+mod graph_lines;
 mod graphs;
 mod grid;
 mod request;
@@ -22,6 +23,7 @@ pub use change::{Change, TimeChange};
 pub use connection::Connection;
 pub use filter::CallFilter;
 pub use flock::{FlockChange, FlockState, HOSTS_USUAL as FLOCK_HOSTS_USUAL, ProcessId, RATES_HZ};
+pub use graph_lines::GraphLine;
 pub use graphs::{Graphs, GraphsChange, HOSTS_USUAL as GRAPHS_HOSTS_USUAL};
 pub use grid::PlacedGrid;
 pub use selection::{Selected, Selection};
@@ -107,6 +109,8 @@ impl Model {
             Update::Grid(drawn) => self.take_grid(at, drawn),
             Update::Status(status) => self.connection.set_status(status, at),
             Update::Series { host, series, trouble } => self.graphs.take(host, series, trouble),
+            Update::Tile { tile, lines, oldest } => self.take_tile(at, &tile, lines, oldest),
+            Update::Oldest(oldest) => self.clock.reach_back(oldest),
             Update::Sweeps(sweeps) => self.flock.take_sweeps(at, &sweeps),
             Update::Trouble { host, trouble } => self.flock.set_error(host, trouble),
             Update::Served { call, by } => self.served.take(&call, by),

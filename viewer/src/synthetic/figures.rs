@@ -57,12 +57,13 @@ pub fn host(host: &HostName) -> HostSeries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graphs::metric::Shows;
 
     #[test]
     fn the_same_host_has_the_same_figures_and_another_others() {
         let one = host(&HostName::new("a", "wn01"));
         assert_eq!(one, host(&HostName::new("a", "wn01")));
         assert_ne!(one, host(&HostName::new("a", "wn02")));
-        assert!(Metric::USUAL.iter().all(|metric| !metric.lines(&one).is_empty()));
+        assert!(Metric::USUAL.iter().all(|metric| !metric.lines(&one, Shows::Parts).is_empty()));
     }
 }

@@ -6,13 +6,13 @@
 use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
 use super::together::of_host;
-use super::{Drawing, color_of};
+use super::{Drawing, line_colors};
 use crate::app::text::elided;
 use crate::app::theme::{self, Colors};
 use crate::flock::sweep::HostName;
-use crate::graphs::metric::Metric;
+use crate::graphs::metric::{Metric, Shows};
 use crate::graphs::{Scale, axis, cells};
-use crate::model::{Change, Model, Selection};
+use crate::model::{Change, GraphLine, Model, Selection};
 use egui::{Color32, Rect, ScrollArea, Sense, Stroke, StrokeKind, Ui, UiBuilder, pos2, vec2};
 use wire::time::Time;
 
@@ -42,7 +42,7 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
     let group = if hosts.len() > 1 { metrics.len() } else { 1 };
     let room = vec2(rect.width() - BAR, (rect.height() - AXIS).max(1.0));
     let cells = cells::Cells::fit(hosts.len() * metrics.len(), group, room.x, room.y);
-    let range = model.graphs().choice().span.range(model.time());
+    let range = model.graph_range();
     let marks = marks::of_hosts(model, range, colors);
     let mut common = Common { range, metrics, hosts, reaches: Vec::new(), marks, width: cells.width, colors };
     common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(model, at)).collect();
@@ -72,28 +72,30 @@ impl Common<'_> {
         if model.graphs().choice().scale != Scale::Shared {
             return None;
         }
-        let lines = self
-            .hosts
-            .iter()
-            .filter_map(|host| model.graphs().series_of(host))
-            .flat_map(|series| metric.lines(series));
-        let extremes = lines.filter_map(|(_, series)| series.extremes(self.range.0, self.range.1));
-        let figures = extremes.flat_map(|(least, greatest)| [least, greatest]);
-        Some(axis::reach(figures, metric.reaches_at_least()))
+        let columns = self.columns();
+        let lines = self.hosts.iter().flat_map(|host| model.graph_lines(host, metric, Shows::Parts, columns));
+        let extremes = lines.filter_map(|line| extremes(&line));
+        Some(axis::reach(extremes.flatten(), metric.reaches_at_least()))
     }
 
     fn lines(&self, model: &Model, metric: &Metric, host: &HostName) -> Vec<Line> {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let columns = self.width.max(1.0) as usize;
-        let known = model.graphs().series_of(host).map(|series| metric.lines(series)).unwrap_or_default();
-        let line = |(number, (name, series)): (usize, (&str, &crate::series::Series))| Line {
-            name: name.to_owned(),
-            points: series.reduced(self.range.0, self.range.1, columns),
-            color: color_of(metric, number, self.colors),
-            width: 1.2,
-        };
-        known.into_iter().enumerate().map(line).collect()
+        let lines = model.graph_lines(host, metric, Shows::Parts, self.columns());
+        let colors = line_colors(metric, &lines, self.colors);
+        let line =
+            |(line, color): (GraphLine, Color32)| Line { name: line.name.clone(), line, color, width: 1.2 };
+        lines.into_iter().zip(colors).map(line).collect()
     }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn columns(&self) -> usize {
+        self.width.max(1.0) as usize
+    }
+}
+
+/// The least and the greatest value of a line.
+fn extremes(line: &GraphLine) -> Option<[f64; 2]> {
+    let values = plot::figures(line).map(|value| [value, value]);
+    values.reduce(|[least, greatest], [value, _]| [least.min(value), greatest.max(value)])
 }
 
 fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &Common<'_>, at: usize, cell: Rect) {
@@ -107,7 +109,7 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &Common<'_>, at: usize, cell: 
     let reach = common.reaches[number].unwrap_or_else(own);
     let cursor = graphs.pointer.time;
     let marks = &common.marks[at / common.metrics.len()];
-    Plot { range, reach, lines: &lines, marks, cursor }.paint(ui, rect, colors);
+    Plot { range, reach, lines: &lines, marks, cursor, zone: model.zone() }.paint(ui, rect, colors);
     title(graphs, ui, common, (metric, host), cell);
     let id = ui.id().with(("cell", metric, host));
     let (response, pointer) = plot::interact(graphs, ui, rect, id, range);
@@ -140,9 +142,8 @@ fn title(
     let (left, middle) = (cell.left() + plot::GUTTER, cell.top() + TITLE / 2.0);
     let mut end = cell.right();
     let when = graphs.pointer.time.unwrap_or(common.range.1);
-    let lines =
-        model.graphs().series_of(host).map(|series| metric.lines_together(series)).unwrap_or_default();
-    let figures = lines.iter().filter_map(|(_, series)| series.fresh(when)).map(|(_, figure)| figure);
+    let lines = model.graph_values(host, metric, Shows::Total, when);
+    let figures = lines.iter().filter_map(|(_, figure)| *figure);
     if let Some(figure) = figures.reduce(f64::max) {
         let galley = ui.painter().layout_no_wrap(axis::short(figure), theme::figures(), colors.text);
         end -= galley.size().x;

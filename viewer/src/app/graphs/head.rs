@@ -8,15 +8,37 @@ use crate::app::command::Commands;
 use crate::app::text::{elided, span};
 use crate::app::theme::{self, Colors};
 use crate::flock::sweep::HostName;
-use crate::graphs::metric::Metric;
+use crate::graphs::metric::{Metric, Shows};
 use crate::graphs::{Arrangement, HOSTS_MAX, METRICS_MAX, Scale};
 use crate::model::{GRAPHS_HOSTS_USUAL, GraphsChange, Model};
 use egui::{Align, Button, Color32, Key, Layout, RichText, ScrollArea, Sense, TextEdit, Ui, pos2, vec2};
+use std::time::Duration;
 
 /// Most hosts in the menu; others are found by the search.
 const HOSTS_LISTED: usize = 200;
 /// Spans that can be chosen, in seconds.
-const SPANS_SECS: [f64; 4] = [60.0, 300.0, 900.0, 3_600.0];
+const SPANS_SECS: [f64; 11] = [
+    60.0,
+    300.0,
+    900.0,
+    HOUR,
+    6.0 * HOUR,
+    DAY,
+    7.0 * DAY,
+    30.0 * DAY,
+    90.0 * DAY,
+    366.0 * DAY,
+    5.0 * 366.0 * DAY,
+];
+const HOUR: f64 = 3_600.0;
+const DAY: f64 = 86_400.0;
+/// Earlier times that can be compared, in hours.
+const COMPARED: [(u64, &str); 4] = [
+    (1, "an hour earlier"),
+    (24, "a day earlier"),
+    (7 * 24, "a week earlier"),
+    (28 * 24, "four weeks earlier"),
+];
 /// Least room for the age beside the errors, in points.
 const AGE_ROOM_MIN: f32 = 170.0;
 /// Widest name in the legend, in points.
@@ -31,6 +53,7 @@ impl GraphsPanel {
             hosts(model, ui, commands);
             self.metrics(model, ui, colors, commands);
             spans(model, ui, commands);
+            compared(model, ui, commands);
             age(model, ui, colors);
         });
     }
@@ -188,6 +211,28 @@ fn spans(model: &Model, ui: &mut Ui, commands: &mut Commands) {
     }
 }
 
+/// Menu of the earlier times that can be compared.
+fn compared(model: &Model, ui: &mut Ui, commands: &mut Commands) {
+    let chosen = model.graphs().choice().compared();
+    let before = |hours: u64| Duration::from_secs(hours * 3_600);
+    let name = COMPARED.iter().find(|(hours, _)| chosen == Some(before(*hours))).map(|(_, name)| *name);
+    let title = name.map_or_else(|| "Compare".to_owned(), |name| format!("and {name}"));
+    ui.menu_button(title, |ui| {
+        if ui.add_enabled(chosen.is_some(), Button::new("Nothing")).clicked() {
+            commands.push(GraphsChange::Compare(None));
+            ui.close();
+        }
+        for (hours, name) in COMPARED {
+            if ui.button(name).clicked() {
+                commands.push(GraphsChange::Compare(Some(before(hours))));
+                ui.close();
+            }
+        }
+    })
+    .response
+    .on_hover_text("Dashed lines: the same span of an earlier time");
+}
+
 /// Age of the host that is farthest behind, and how many hosts have errors.
 fn age(model: &Model, ui: &mut Ui, colors: Colors) {
     if !model.source().is_daemon() {
@@ -251,9 +296,11 @@ fn lines_of(model: &Model, metric: &Metric) -> Vec<String> {
     if !usual.is_empty() {
         return usual.iter().map(|&name| name.to_owned()).collect();
     }
-    let mut hosts = model.graphs().figures().map(|(_, series)| metric.lines(series));
-    let lines = hosts.find(|lines| !lines.is_empty()).unwrap_or_default();
-    lines.into_iter().map(|(name, _)| name.to_owned()).collect()
+    let lines = |host: &HostName| -> Vec<String> {
+        let lines = model.graph_lines(host, metric, Shows::Parts, 1);
+        lines.into_iter().filter(|line| !line.is_earlier).map(|line| line.name).collect()
+    };
+    model.graphs().hosts().iter().map(lines).find(|lines| !lines.is_empty()).unwrap_or_default()
 }
 
 fn entry(ui: &mut Ui, colors: Colors, name: &str, color: Color32) -> egui::Response {

@@ -15,7 +15,7 @@ use super::theme::Colors;
 use crate::flock::sweep::HostName;
 use crate::graphs::Arrangement;
 use crate::graphs::metric::Metric;
-use crate::model::{Model, Source};
+use crate::model::{GraphLine, Model, Source};
 use crate::scene::Tone;
 use egui::{Color32, Frame, Margin, RichText, Ui};
 use wire::event::Outcome;
@@ -90,7 +90,7 @@ fn empty_text(model: &Model) -> Option<String> {
         (_, true) if graphs.choice().hosts().is_some_and(|hosts| hosts.is_empty()) => "No host is chosen.",
         (Source::Daemon(_), true) => "No host is live: nothing to show.",
         _ if graphs.choice().metrics().is_empty() => "No metric is chosen.",
-        _ if graphs.has_figures() => return None,
+        _ if graphs.has_figures() || graphs.has_tiles() => return None,
         _ => match &graphs.errors()[..] {
             [] => "Asking for figures …",
             errors => return Some(format!("No figures came.\n{}", errors.join("\n"))),
@@ -108,6 +108,15 @@ fn color_of(metric: &Metric, at: usize, colors: Colors) -> Color32 {
             colors.tone(tones[at.min(tones.len() - 1)])
         }
     }
+}
+
+/// The colours of lines: of an earlier time the same as of the later line of that name.
+fn line_colors(metric: &Metric, lines: &[GraphLine], colors: Colors) -> Vec<Color32> {
+    let number = |line: &GraphLine| {
+        let now = lines.iter().filter(|line| !line.is_earlier);
+        now.clone().position(|one| one.name == line.name).unwrap_or(0)
+    };
+    lines.iter().map(|line| color_of(metric, number(line), colors)).collect()
 }
 
 /// `1 host`, `2 hosts`.

@@ -6,14 +6,15 @@
 
 use super::Drawing;
 use super::marks::Mark;
-use crate::app::text::moment;
 use crate::app::theme::{self, Colors};
 use crate::graphs::axis;
-use crate::model::GraphsChange;
-use crate::series::FRESH;
+use crate::model::{GraphLine, GraphsChange};
 use egui::epaint::TextShape;
 use egui::text::{LayoutJob, TextFormat};
-use egui::{Align2, Color32, Id, Pos2, Rangef, Rect, Response, Sense, Shape, Stroke, Ui, Vec2, pos2, vec2};
+use egui::{
+    Align2, Color32, Id, Mesh, Painter, Pos2, Rangef, Rect, Response, Sense, Shape, Stroke, Ui, Vec2, pos2,
+    vec2,
+};
 use jiff::tz::TimeZone;
 use wire::time::Time;
 
@@ -32,12 +33,13 @@ const MOMENTS_APART_SMALL: f32 = 52.0;
 const MARK_HEIGHT: f32 = 5.0;
 /// Narrower plots are small.
 const SMALL_BELOW: f32 = 320.0;
+/// Length of the dashes of an earlier time, in points.
+const DASH: f32 = 4.0;
 
 /// A line of a plot.
 pub(super) struct Line {
     pub(super) name: String,
-    /// Seconds after the start, and figures.
-    pub(super) points: Vec<[f64; 2]>,
+    pub(super) line: GraphLine,
     pub(super) color: Color32,
     pub(super) width: f32,
 }
@@ -51,26 +53,55 @@ pub(super) struct Plot<'a> {
     pub(super) lines: &'a [Line],
     pub(super) marks: &'a [Mark],
     pub(super) cursor: Option<Time>,
+    pub(super) zone: &'a TimeZone,
 }
 
 impl Line {
     /// The visible figures: without the one before the start, from which the line comes.
     pub(super) fn figures(&self) -> impl Iterator<Item = f64> {
-        self.points.iter().filter(|point| point[0] >= 0.0).map(|point| point[1])
+        figures(&self.line)
     }
 
     /// Its parts, divided where two samples are more than `farthest` seconds apart: nothing was measured
     /// there.
     fn pieces(&self, farthest: f64) -> impl Iterator<Item = &[[f64; 2]]> {
-        self.points.chunk_by(move |one, next| next[0] - one[0] <= farthest)
+        self.line.points.chunk_by(move |one, next| next[0] - one[0] <= farthest)
     }
+
+    /// Paint the values between the least and the greatest of each step, where they differ.
+    fn paint_bounds(&self, painter: &Painter, pos: impl Fn([f64; 2]) -> Pos2, farthest: f64) {
+        if self.line.is_earlier {
+            return;
+        }
+        let color = self.color.gamma_multiply(0.22);
+        for piece in self.line.bounds.chunk_by(|one, next| next[0] - one[0] <= farthest) {
+            let mut mesh = Mesh::default();
+            for &[secs, least, greatest] in piece {
+                mesh.colored_vertex(pos([secs, least]), color);
+                mesh.colored_vertex(pos([secs, greatest]), color);
+            }
+            for first in (0_u32..).step_by(2).take(piece.len().saturating_sub(1)) {
+                mesh.add_triangle(first, first + 1, first + 2);
+                mesh.add_triangle(first + 1, first + 2, first + 3);
+            }
+            if piece.iter().any(|[_, least, greatest]| least < greatest) {
+                painter.add(Shape::mesh(mesh));
+            }
+        }
+    }
+}
+
+/// The values of a line within its plot, the extremes of steps among them.
+pub(super) fn figures(line: &GraphLine) -> impl Iterator<Item = f64> {
+    let points = line.points.iter().filter(|point| point[0] >= 0.0).map(|point| point[1]);
+    points.chain(line.bounds.iter().filter(|bound| bound[0] >= 0.0).flat_map(|bound| [bound[1], bound[2]]))
 }
 
 impl Plot<'_> {
     /// Greatest distance of samples that a line joins, in seconds: two samples are left of each column.
-    fn farthest(&self, inside: Rect) -> f64 {
+    fn farthest(&self, inside: Rect, line: &Line) -> f64 {
         let column = self.range.1.since(self.range.0).as_secs_f64() / f64::from(inside.width().max(1.0));
-        FRESH.as_secs_f64().max(3.0 * column)
+        line.line.joined_secs.max(3.0 * column)
     }
 
     /// Paint it into the rectangle, figures at its left.
@@ -80,8 +111,8 @@ impl Plot<'_> {
         painter.rect_filled(inside, 2.0, colors.card);
         self.figures(ui, inside, colors);
         let within = painter.with_clip_rect(inside.intersect(painter.clip_rect()));
-        for at in axis::moments(self.range.0, self.range.1, moments_of(inside)) {
-            within.vline(self.x(inside, at), inside.y_range(), faint(colors));
+        for tick in axis::ticks(self.range.0, self.range.1, moments_of(inside), self.zone) {
+            within.vline(self.x(inside, tick.time), inside.y_range(), faint(colors));
         }
         for mark in self.marks {
             let foot = Rangef::new(inside.bottom() - MARK_HEIGHT, inside.bottom());
@@ -92,12 +123,22 @@ impl Plot<'_> {
             within.vline(self.x(inside, mark.at), heights, Stroke::new(1.0, color));
         }
         for line in self.lines {
-            for piece in line.pieces(self.farthest(inside)) {
+            let farthest = self.farthest(inside, line);
+            line.paint_bounds(&within, |point| self.pos(inside, point), farthest);
+            for piece in line.pieces(farthest) {
                 let points: Vec<Pos2> = piece.iter().map(|point| self.pos(inside, *point)).collect();
+                let stroke = Stroke::new(line.width, line.color);
                 match points[..] {
-                    [only] => within.circle_filled(only, 1.6, line.color),
-                    _ => within.add(Shape::line(points, Stroke::new(line.width, line.color))),
-                };
+                    [only] => {
+                        within.circle_filled(only, 1.6, line.color);
+                    }
+                    _ if line.line.is_earlier => {
+                        within.extend(Shape::dashed_line(&points, stroke, DASH, DASH));
+                    }
+                    _ => {
+                        within.add(Shape::line(points, stroke));
+                    }
+                }
             }
         }
         if let Some(at) = self.cursor.filter(|at| *at >= self.range.0 && *at <= self.range.1) {
@@ -147,10 +188,10 @@ pub(super) fn plot_rect(rect: Rect) -> Rect {
 pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), zone: &TimeZone, colors: Colors) {
     let inside = plot_rect(rect);
     let width = to.since(from).as_secs_f64().max(1e-6);
-    for at in axis::moments(from, to, moments_of(inside)) {
+    for tick in axis::ticks(from, to, moments_of(inside), zone) {
         #[allow(clippy::cast_possible_truncation)]
-        let x = inside.left() + (at.since(from).as_secs_f64() / width) as f32 * inside.width();
-        let galley = ui.painter().layout_no_wrap(moment(at, zone, false), theme::small(), colors.weak);
+        let x = inside.left() + (tick.time.since(from).as_secs_f64() / width) as f32 * inside.width();
+        let galley = ui.painter().layout_no_wrap(tick.label, theme::small(), colors.weak);
         let half = galley.size().x / 2.0;
         let left = x.clamp(inside.left() + half, (inside.right() - half).max(inside.left() + half)) - half;
         ui.painter().galley(pos2(left, rect.top() + 3.0), galley, colors.weak);
@@ -211,7 +252,7 @@ pub(super) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'
     const NEAR: f32 = 28.0;
     let inside = plot_rect(rect);
     let distance = |line: &&Line| {
-        let points = line.points.iter().map(|point| plot.pos(inside, *point));
+        let points = line.line.points.iter().map(|point| plot.pos(inside, *point));
         // Horizontal distance counts more than vertical: the pointer is at a time.
         points.map(|point| ((point - at) * Vec2::new(1.5, 1.0)).length()).fold(f32::MAX, f32::min)
     };
@@ -241,7 +282,9 @@ mod tests {
     #[test]
     fn a_line_is_broken_where_nothing_was_measured() {
         let points = [0.0, 1.0, 2.0, 40.0, 41.0].map(|secs| [secs, 0.5]).to_vec();
-        let line = Line { name: String::new(), points, color: Color32::BLACK, width: 1.0 };
+        let (name, bounds) = (String::new(), Vec::new());
+        let line = GraphLine { name, points, bounds, joined_secs: 15.0, is_earlier: false };
+        let line = Line { name: String::new(), line, color: Color32::BLACK, width: 1.0 };
         let lens = |farthest: f64| line.pieces(farthest).map(<[_]>::len).collect::<Vec<_>>();
         assert_eq!((lens(15.0), lens(38.0)), (vec![3, 2], vec![5]));
     }

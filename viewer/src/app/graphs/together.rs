@@ -5,12 +5,12 @@
 
 use super::marks::{self, Mark};
 use super::plot::{self, AXIS, Line, Plot};
-use super::{Drawing, Pointer, color_of};
+use super::{Drawing, Pointer, color_of, line_colors};
 use crate::app::text::{elided, moment};
 use crate::app::theme::{self, Colors};
 use crate::flock::sweep::HostName;
 use crate::graphs::axis;
-use crate::graphs::metric::Metric;
+use crate::graphs::metric::{Metric, Shows};
 use crate::model::Model;
 use egui::{Color32, Rect, ScrollArea, Sense, Ui, pos2, vec2};
 use wire::time::Time;
@@ -22,7 +22,7 @@ const TITLE: f32 = 18.0;
 
 pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
     let model = graphs.model;
-    let range = model.graphs().choice().span.range(model.time());
+    let range = model.graph_range();
     let metrics = model.graphs().choice().metrics();
     let marks = marks::together(model, range, graphs.colors);
     #[allow(clippy::cast_precision_loss)]
@@ -47,11 +47,11 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, metric: &Metric, whole: Rect, range: (
     let rect = Rect::from_min_max(pos2(whole.left(), top), pos2(whole.right(), whole.bottom() - AXIS));
     let title = elided(ui.painter(), metric.title(), theme::small(), colors.weak, whole.width());
     ui.painter().galley(whole.min + vec2(0.0, 1.0), title, colors.weak);
-    let lines = lines(graphs, metric, range, rect.width());
+    let lines = lines(graphs, metric, rect.width());
     let figures = lines.iter().flat_map(Line::figures);
     let reach = axis::reach(figures, metric.reaches_at_least());
     let cursor = pointer.time;
-    let plot = Plot { range, reach, lines: &lines, marks, cursor };
+    let plot = Plot { range, reach, lines: &lines, marks, cursor, zone: model.zone() };
     plot.paint(ui, rect, colors);
     let has_others =
         |host: &HostName| model.graphs().series_of(host).is_some_and(|series| !series.is_empty());
@@ -94,9 +94,9 @@ pub(super) fn of_host(
     colors: Colors,
 ) -> Vec<(String, Color32)> {
     let mut words = vec![(moment(at, model.zone(), false), colors.weak)];
-    let lines = model.graphs().series_of(host).map(|series| metric.lines(series)).unwrap_or_default();
-    for (number, (name, series)) in lines.into_iter().enumerate() {
-        if let Some((_, figure)) = series.fresh(at) {
+    for (number, (name, figure)) in model.graph_values(host, metric, Shows::Parts, at).into_iter().enumerate()
+    {
+        if let Some(figure) = figure {
             words.push((format!("{name} {}", axis::short(figure)), color_of(metric, number, colors)));
         }
     }
@@ -104,32 +104,33 @@ pub(super) fn of_host(
 }
 
 /// The lines of a metric: of one host its parts, of several the total of each.
-fn lines(graphs: &Drawing<'_>, metric: &Metric, range: (Time, Time), width: f32) -> Vec<Line> {
+fn lines(graphs: &Drawing<'_>, metric: &Metric, width: f32) -> Vec<Line> {
     let (model, colors) = (graphs.model, graphs.colors);
     let hosts = model.graphs().hosts();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let columns = width.max(1.0) as usize;
     let mut lines = Vec::new();
     for host in hosts {
-        let Some(series) = model.graphs().series_of(host) else { continue };
-        let (known, is_alone) = match hosts {
-            [_] => (metric.lines(series), true),
-            _ => (metric.lines_together(series), false),
+        let (shows, is_alone) = match hosts {
+            [_] => (Shows::Parts, true),
+            _ => (Shows::Total, false),
         };
-        let is_one = known.len() == 1;
-        for (number, (name, series)) in known.into_iter().enumerate() {
+        let known = model.graph_lines(host, metric, shows, columns);
+        let is_one = known.iter().filter(|line| !line.is_earlier).count() <= 1;
+        let of_parts = line_colors(metric, &known, colors);
+        for (line, of_part) in known.into_iter().zip(of_parts) {
             let color = match is_alone {
-                true => color_of(metric, number, colors),
+                true => of_part,
                 false => host_color(model, graphs.pointer, host, colors),
             };
             let name = match (is_alone, is_one) {
-                (true, _) => name.to_owned(),
+                (true, _) => line.name.clone(),
                 (false, true) => model.graphs().title_of(host),
-                (false, false) => format!("{}  {name}", model.graphs().title_of(host)),
+                (false, false) => format!("{}  {}", model.graphs().title_of(host), line.name),
             };
             let is_pointed = graphs.pointer.host.as_ref() == Some(host);
-            let points = series.reduced(range.0, range.1, columns);
-            lines.push(Line { name, points, color, width: if is_pointed { 2.4 } else { 1.4 } });
+            let width = if is_pointed { 2.4 } else { 1.4 };
+            lines.push(Line { name, line, color, width });
         }
     }
     lines

@@ -22,12 +22,17 @@ fn host(name: &str) -> Host {
 /// The domains that are asked now, until nothing is due.
 fn asked(cache: &mut Cache, now: Duration) -> Vec<(Option<String>, Due, CallsRequest)> {
     let ask = |question| match question {
-        Question::Domain { asked, due, calls } => (asked, due, calls),
-        Question::Domains | Question::Figures { .. } | Question::Sensor(_) | Question::Term(_) => {
+        Question::Domain { asked, due, calls } => Some((asked, due, calls)),
+        Question::Oldest(_) => None,
+        Question::Domains
+        | Question::Figures { .. }
+        | Question::Tile(_)
+        | Question::Sensor(_)
+        | Question::Term(_) => {
             panic!("no domain is asked: {question:?}")
         }
     };
-    std::iter::from_fn(|| cache.question(now, synthetic::latest())).map(ask).collect()
+    std::iter::from_fn(|| cache.question(now, synthetic::latest())).filter_map(ask).collect()
 }
 
 /// Have a domain answer successfully.
@@ -224,7 +229,8 @@ fn hosts_that_hang_leave_room_for_domains() {
             cache.take(answer, SEC, synthetic::latest(), 10 * SEC);
         }
     }
-    let later = out(&mut cache, 60 * SEC);
+    let mut later = out(&mut cache, 60 * SEC);
+    later.retain(|question| !matches!(question, Question::Oldest(_)));
     let domains = later.iter().filter(|question| matches!(question, Question::Domain { .. })).count();
     assert_eq!((domains, later.len()), (1, 1 + TROUBLED_AT_A_TIME), "{later:?}");
 }

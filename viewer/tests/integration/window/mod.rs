@@ -8,6 +8,7 @@ mod calls;
 mod flock;
 mod graphs;
 mod panels;
+mod past;
 mod pictures;
 mod sensors;
 

@@ -1,0 +1,73 @@
+//! A sensor's own past in its state folder, as after a restart.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use store::tier_files::Limit;
+use store::writer::{Sweep, Writer};
+use wire::id::HostName;
+use wire::sample::{Metric, Number, Semantics};
+use wire::time::Time;
+
+const DAY: Duration = Duration::from_secs(86_400);
+/// Share of the CPU that is used: the same all the time, so that rates are exact over any steps.
+const USER: f64 = 0.2375;
+/// Metrics that have names of real ones.
+const NAMED: usize = 5;
+
+/// Store so many metrics of a host at these times in the state folder of a sensor: CPU time, load, memory, and
+/// made-up ones.
+pub(super) fn store(state: &Path, host: &str, metrics: usize, times: impl Iterator<Item = Time>) {
+    let folder = state.join("sensor/history");
+    std::fs::create_dir_all(&folder).unwrap();
+    let limit = Limit { bytes: 256 << 20, age: DAY * 3_000 };
+    let mut writer = Writer::open(&folder, [limit; 3]).unwrap();
+    let metrics = named(metrics);
+    let host = HostName::try_from(host).unwrap();
+    let (mut idle, mut user, mut last) = (0.0, 0.0, None);
+    for (number, time) in (0_u64..).zip(times) {
+        let load = load(time, number);
+        let secs = last.map_or(0.0, |last| time.since(last).as_secs_f64());
+        (idle, user, last) = (idle + secs * (1.0 - USER), user + secs * USER, Some(time));
+        let mut values = vec![
+            Number::Real(idle),
+            Number::Real(user),
+            Number::Real(load),
+            Number::Whole((1 << 34) - (number % 100_000) * 4_096),
+            Number::Whole(1 << 35),
+        ];
+        values.resize(metrics.len(), Number::Whole(number % 7));
+        writer.push(&host, Sweep { time, metrics: &metrics, values: &values });
+    }
+    writer.close();
+}
+
+fn named(count: usize) -> Arc<[Arc<Metric>]> {
+    let metric = |name: &str, unit: &str, semantics, labels: &[(&str, &str)]| {
+        let labels = labels.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Arc::new(Metric { name: name.into(), labels, unit: unit.into(), semantics })
+    };
+    let cpu = |mode| {
+        metric("node_cpu_seconds_total", "seconds", Semantics::Counter, &[("cpu", "0"), ("mode", mode)])
+    };
+    let mut metrics = vec![
+        cpu("idle"),
+        cpu("user"),
+        metric("node_load1", "", Semantics::Gauge, &[]),
+        metric("node_memory_MemAvailable_bytes", "bytes", Semantics::Gauge, &[]),
+        metric("node_memory_MemTotal_bytes", "bytes", Semantics::Gauge, &[]),
+    ];
+    let made_up = |number: usize| metric("made_up", "", Semantics::State, &[("number", &number.to_string())]);
+    metrics.extend((NAMED..count).map(made_up));
+    metrics.into()
+}
+
+/// Higher at noon, on working days, and in some minutes; eighths, so that sums are exact in any order.
+fn load(time: Time, number: u64) -> f64 {
+    let days = time.secs_f64() / DAY.as_secs_f64();
+    let is_free = (days + 4.0) as u64 % 7 < 2;
+    let noon = 1.0 - (days.fract() * std::f64::consts::TAU).cos();
+    let burst = if number % 97 < 3 { 4.0 } else { (number % 7) as f64 / 8.0 };
+    let load = if is_free { 0.5 + burst / 2.0 } else { 1.0 + 3.0 * noon + burst };
+    (load * 8.0).round() / 8.0
+}
