@@ -154,6 +154,8 @@ pub enum Request {
     Figures(Figures),
     /// Replace the list of tiles of the past that are queried, the most useful first.
     Tiles(Vec<TileRequest>),
+    /// Have the calls around this time in the grid too; the newest alone for `None`.
+    CallsAt(Option<Time>),
     /// Check for changes now: something happened.
     Look,
     /// Show this domain too.

@@ -87,7 +87,7 @@ fn followed(options: &Options, settings: Settings) -> Result<App, Error> {
     let app = |source, inbox| App::new(source, inbox, settings, options.zone(), now);
     Ok(match options.what() {
         What::File(_) => {
-            let (source, update, ..) = still(options)?;
+            let (source, update, ..) = still(options, None)?;
             let mut app = app(source, None);
             app.take(now, update);
             app
@@ -121,7 +121,7 @@ enum CallDetails {
 }
 
 /// Request the data once, for a picture or a file, with the source of the details of a call.
-fn still(options: &Options) -> Result<(Source, Update, Status, CallDetails), Error> {
+fn still(options: &Options, at: Option<Time>) -> Result<(Source, Update, Status, CallDetails), Error> {
     let now = clock::now();
     Ok(match options.what() {
         What::File(file) => {
@@ -130,7 +130,7 @@ fn still(options: &Options) -> Result<(Source, Update, Status, CallDetails), Err
         }
         What::Daemon(plan) => {
             let plan = plan.map_err(Error::Usage)?;
-            let (grid, troubles) = live::once(&plan, ANSWER_WAIT).map_err(Error::Daemon)?;
+            let (grid, troubles) = live::once(&plan, at, ANSWER_WAIT).map_err(Error::Daemon)?;
             troubles.iter().for_each(|trouble| crate::report(trouble));
             let address = plan.address.to_string();
             let status = Status::Connected { address: address.clone(), took_secs: 0.0, troubles };
@@ -150,7 +150,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     let now = clock::now();
     let mut settings = Settings::default();
     set_look(&mut settings, options);
-    let (source, update, status, details) = still(options)?;
+    let (source, update, status, details) = still(options, at)?;
     let mut app = App::new(source, None, settings, options.zone(), now);
     app.take(now, update);
     app.take(now, Update::Status(status));

@@ -55,6 +55,11 @@ impl Feeds {
         {
             model.tiles_requested(tiles);
         }
+        if let Some(at) = model.calls_request()
+            && self.send(Request::CallsAt(at), model.source())
+        {
+            model.calls_requested(at);
+        }
         if let Some(sensors) = model.sensors_request()
             && self.send(Request::Sensors(sensors.clone()), model.source())
         {
@@ -72,6 +77,7 @@ impl Feeds {
         let inbox = match &request {
             Request::Figures(_)
             | Request::Tiles(_)
+            | Request::CallsAt(_)
             | Request::Look
             | Request::Add(_)
             | Request::Drop(_)

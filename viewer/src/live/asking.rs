@@ -8,6 +8,7 @@ use super::answers::{self, Host};
 use super::ask::Client;
 use super::calls::{CallsRequest, CallsResponse, latest};
 use super::history::{self, TileAnswer};
+use super::past_calls::{self, PastCallsAnswer};
 use super::poll_schedule::Due;
 use super::rates::Counter;
 use super::via::Where;
@@ -53,6 +54,8 @@ pub(super) enum Question {
     Tile(TileRequest),
     /// Oldest values that a domain has stored; the daemon's own where none is named.
     Oldest(Option<String>),
+    /// Calls of a domain around a time; of the daemon's own where none is named.
+    PastCalls { asked: Option<String>, at: Time },
     /// Health of a sensor.
     Sensor(At),
     /// Term of the representative of a domain.
@@ -67,6 +70,7 @@ pub(super) enum Answer {
     Figures { host: HostName, metrics: Arc<[Metric]>, counters: Result<Vec<Counter>, Error> },
     Tile { tile: TileRequest, answer: Result<TileAnswer, Error> },
     Oldest { asked: Option<String>, oldest: Result<Option<Time>, Error> },
+    PastCalls { asked: Option<String>, answer: Result<PastCallsAnswer, Error> },
     Sensor { at: At, health: Result<Health, Error> },
     Term { domain: String, term: Option<u64> },
 }
@@ -160,6 +164,10 @@ pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
             let oldest = history::oldest(client, asked.clone());
             Answer::Oldest { asked, oldest }
         }
+        Question::PastCalls { asked, at } => {
+            let answer = past_calls::ask(client, asked.as_deref(), at);
+            Answer::PastCalls { asked, answer }
+        }
         Question::Sensor(at) => {
             let health = match &at {
                 At::Host(host) => health(client, &about(host), false),
@@ -214,7 +222,7 @@ fn look(
     Ok(())
 }
 
-fn of_domain(asked: Option<&str>, mut params: Value) -> Value {
+pub(super) fn of_domain(asked: Option<&str>, mut params: Value) -> Value {
     if let Some(domain) = asked {
         params["domain"] = domain.into();
     }

@@ -10,6 +10,7 @@ use super::calls::Calls;
 use super::event_listener::EventListener;
 use super::figures::Figures;
 use super::history::PastFigures;
+use super::past_calls::{PastCalls, PastCallsAnswer};
 use super::poll_schedule::{Due, PollSchedule};
 use super::sensors::Sensors;
 use super::via::Where;
@@ -22,6 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use wire::backoff::Backoff;
+use wire::call::Call;
 use wire::time::Time;
 
 /// All newest calls of a domain are requested again after this many rounds, because ids become more complete
@@ -58,6 +60,8 @@ pub(super) struct Cache {
     pub(super) past: PastFigures,
     /// Sensors that are queried in detail.
     pub(super) sensors: Sensors,
+    /// The time that is looked at, unless it is the present.
+    looked_at: Option<Time>,
     lost: Option<Outage>,
     took: Duration,
     refused_domains: u64,
@@ -80,6 +84,8 @@ struct OfDomain {
     trouble: Option<String>,
     /// When the oldest values that it has stored are requested.
     oldest: Option<PollSchedule>,
+    /// Calls around the time that is looked at, before those in `calls`.
+    past_calls: PastCalls,
 }
 
 /// State while the daemon cannot be reached.
@@ -170,9 +176,50 @@ impl Cache {
         if of_domain.is_some() || !asker_use.has_room {
             return of_domain;
         }
+        if let Some(question) = self.past_calls(now) {
+            return Some(question);
+        }
         let sensors = self.sensors.question(now, asker_use.is_full);
         let figures = sensors.or_else(|| self.figures.question(now, at, asker_use.is_full));
         figures.or_else(|| self.past.question()).or_else(|| self.oldest(now))
+    }
+
+    /// Have the calls around a time in the grid too; returns whether the grid changed.
+    pub(super) fn look_at(&mut self, at: Option<Time>) -> bool {
+        self.looked_at = at;
+        let is_present = at.is_none();
+        self.domains.iter_mut().filter(|_| is_present).fold(false, |had_any, domain| {
+            let has_any = domain.past_calls.clear();
+            had_any || has_any
+        })
+    }
+
+    /// The question for the calls of a domain around the time that is looked at.
+    fn past_calls(&mut self, now: Duration) -> Option<Question> {
+        let at = self.looked_at?;
+        let domain =
+            self.domains.iter_mut().find(|domain| domain.past_calls_due(at).is_some_and(|due| due <= now))?;
+        domain.past_calls.ask();
+        Some(Question::PastCalls { asked: domain.asked.clone(), at })
+    }
+
+    fn take_past_calls(
+        &mut self,
+        asked: Option<&str>,
+        answer: Result<PastCallsAnswer, Error>,
+        now: Duration,
+    ) -> CacheChanges {
+        let domain = self.domains.iter_mut().find(|domain| domain.asked.as_deref() == asked);
+        let is_wanted = self.looked_at.is_some();
+        let grid = domain.is_some_and(|domain| {
+            let changed = domain.past_calls.take(answer, now);
+            // The present is looked at again meanwhile.
+            if !is_wanted {
+                domain.past_calls.clear();
+            }
+            changed && is_wanted
+        });
+        CacheChanges { grid, ..CacheChanges::default() }
     }
 
     /// The question for the oldest values of a domain that is due.
@@ -210,7 +257,9 @@ impl Cache {
         let out: Vec<&PollSchedule> = schedules.filter(|schedule| schedule.is_out()).collect();
         let failed = out.iter().filter(|schedule| schedule.has_failed()).count();
         let oldest = self.domains.iter().filter_map(|domain| domain.oldest.as_ref());
-        let count = out.len() + self.past.out() + oldest.filter(|oldest| oldest.is_out()).count();
+        let calls = self.domains.iter().filter(|domain| domain.past_calls.is_out());
+        let oldest = oldest.filter(|oldest| oldest.is_out());
+        let count = out.len() + self.past.out() + oldest.count() + calls.count();
         AskerUse { has_room: count < ASIDE_AT_A_TIME, is_full: failed >= TROUBLED_AT_A_TIME }
     }
 
@@ -262,8 +311,12 @@ impl Cache {
         let figures = self.figures.next_due(asker_use.is_full).filter(|_| asker_use.has_room);
         let oldest = self.domains.iter().filter_map(|domain| domain.oldest.as_ref()?.next(false));
         let oldest = oldest.min().filter(|_| asker_use.has_room);
+        let calls = self.looked_at.into_iter();
+        let calls =
+            calls.flat_map(|at| self.domains.iter().filter_map(move |domain| domain.past_calls_due(at)));
+        let calls = calls.min().filter(|_| asker_use.has_room);
         let past = (self.past.is_due() && asker_use.has_room).then_some(Duration::ZERO);
-        domains.chain(others).chain(figures).chain(past).chain(oldest).chain(itself).min()
+        domains.chain(others).chain(figures).chain(past).chain(calls).chain(oldest).chain(itself).min()
     }
 
     /// Process an answer that came `at`.
@@ -294,6 +347,7 @@ impl Cache {
                 CacheChanges { update, ..CacheChanges::default() }
             }
             Answer::Oldest { asked, oldest } => self.take_oldest(asked.as_deref(), oldest, now, took),
+            Answer::PastCalls { asked, answer } => self.take_past_calls(asked.as_deref(), answer, now),
             Answer::Sensor { at, health } => {
                 self.sensors.answered(&at, health.is_ok(), now, took);
                 let health = health.map(Arc::new).map_err(|error| error.to_string());
@@ -385,9 +439,23 @@ impl Cache {
         }
     }
 
+    /// The cached calls are shown from this time on: those of the past that are looked at take the room of the oldest.
+    fn newest_shown_since(&self) -> Option<Time> {
+        let past: usize = self.domains.iter().map(|domain| domain.past_calls.iter().len()).sum();
+        let calls = self.domains.iter().flat_map(|domain| domain.calls.iter());
+        let mut times: Vec<Time> = match past {
+            0 => return None,
+            _ => calls.filter_map(super::calls::latest).collect(),
+        };
+        times.sort_unstable();
+        let beyond = (times.len() + past).saturating_sub(CALLS_MAX);
+        times.get(beyond).copied().filter(|_| beyond > 0)
+    }
+
     /// Build the grid from the cached state.
     pub(super) fn grid(&self, now: Duration, at: Time) -> Grid {
         let mut builder = Builder::new(at.plus(AHEAD));
+        let room = self.newest_shown_since();
         for known in &self.domains {
             let name = if known.name.is_empty() { THIS_MACHINE } else { &known.name };
             let Some(domain) = builder.domain(name) else { continue };
@@ -398,7 +466,11 @@ impl Cache {
                 report.age_secs = report.age_secs.map(|age| age + ago);
                 builder.host(domain, &host.name, host.state, report);
             }
-            known.calls.iter().for_each(|call| builder.call(domain, call));
+            let is_shown =
+                |call: &&Call| room.is_none_or(|oldest| super::calls::latest(call) >= Some(oldest));
+            known.calls.iter().filter(is_shown).for_each(|call| builder.call(domain, call));
+            let is_other = |call: &&Call| !known.calls.has(&call.id);
+            known.past_calls.iter().filter(is_other).for_each(|call| builder.call(domain, call));
         }
         let mut grid = builder.build();
         grid.refused.add_many(Reason::Domains, self.refused_domains);
@@ -412,6 +484,12 @@ impl Cache {
 }
 
 impl OfDomain {
+    /// When calls around a time are to be requested; `None` if never.
+    fn past_calls_due(&self, at: Time) -> Option<Duration> {
+        let is_asked = !self.hosts.is_empty() && !self.schedule.is_troubled();
+        is_asked.then(|| self.past_calls.due(at, self.calls.oldest()))?
+    }
+
     fn has_heard(&self) -> bool {
         self.listener.as_ref().is_some_and(EventListener::has_heard)
     }

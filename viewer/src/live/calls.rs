@@ -124,6 +124,16 @@ impl Calls {
         self.calls.values()
     }
 
+    /// Latest time of the oldest call in the cache.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        self.calls.values().filter_map(latest).min()
+    }
+
+    /// Whether a call is in the cache.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.calls.contains_key(id)
+    }
+
     /// Calls of the daemon that are not in the cache.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out

@@ -259,6 +259,7 @@ mod tests {
             | Question::Domains
             | Question::Tile(_)
             | Question::Oldest(_)
+            | Question::PastCalls { .. }
             | Question::Sensor(_)
             | Question::Term(_) => {
                 panic!("no figures are asked for: {question:?}")

@@ -79,6 +79,7 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                 WakeReason::Requested(
                     Request::Figures(_)
                     | Request::Tiles(_)
+                    | Request::CallsAt(_)
                     | Request::Sensors(_)
                     | Request::Look
                     | Request::Add(_)

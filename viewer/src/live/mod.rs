@@ -20,6 +20,7 @@ pub mod flock;
 mod history;
 mod orders;
 pub mod past;
+mod past_calls;
 mod poll_schedule;
 pub mod rates;
 mod sensors;
@@ -41,6 +42,7 @@ use event_listener::Listening;
 use serde_json::json;
 use std::time::Duration;
 use via::Where;
+use wire::time::Time;
 
 /// How often the connection status is published; the age of hosts grows at the same pace.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
@@ -161,6 +163,7 @@ impl Following {
             WakeReason::Timeout => {}
             WakeReason::Requested(Request::Figures(wanted)) => self.cache.figures.set_request(wanted),
             WakeReason::Requested(Request::Tiles(wanted)) => self.cache.past.set_request(wanted),
+            WakeReason::Requested(Request::CallsAt(at)) => self.has_news |= self.cache.look_at(at),
             WakeReason::Requested(Request::Add(domain)) => self.cache.add(&domain),
             WakeReason::Requested(Request::Drop(domain)) => {
                 self.cache.drop_domain(&domain);
@@ -181,16 +184,16 @@ impl Following {
     }
 }
 
-/// Request the grid of a plan once, with the reasons why domains of it could not be queried. Connection
+/// Request the grid of a plan once, with the calls around a time if one is named, and with the reasons why domains of it could not be queried. Connection
 /// errors are retried until `wait` is over.
 ///
 /// # Errors
 /// The error of the last try, or the troubles if no domain could be queried.
-pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> {
+pub fn once(plan: &Plan, at: Option<Time>, wait: Duration) -> Result<(Grid, Vec<String>), String> {
     let started = crate::clock::instant();
     let mut client = asking::client(plan.address.clone());
     loop {
-        match once_tried(plan, &mut client) {
+        match once_tried(plan, at, &mut client) {
             Ok((grid, troubles)) if grid.places.is_empty() && !troubles.is_empty() => {
                 return Err(troubles.join("; "));
             }
@@ -206,8 +209,13 @@ pub fn once(plan: &Plan, wait: Duration) -> Result<(Grid, Vec<String>), String> 
     }
 }
 
-fn once_tried(plan: &Plan, client: &mut ask::Client) -> Result<(Grid, Vec<String>), Error> {
+fn once_tried(
+    plan: &Plan,
+    looked_at: Option<Time>,
+    client: &mut ask::Client,
+) -> Result<(Grid, Vec<String>), Error> {
     let mut cache = Cache::new(&plan.domains, plan.is_directory);
+    cache.look_at(looked_at);
     // At time zero every question is due, and afterwards none.
     let (now, at) = (Duration::ZERO, crate::clock::now());
     while let Some(question) = cache.question(now, at) {

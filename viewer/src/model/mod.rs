@@ -70,6 +70,8 @@ pub struct Model {
     flock: FlockState,
     sensors: SensorsState,
     served: ServedCall,
+    /// The time around which calls were requested last.
+    calls_at: Option<Time>,
     /// The result of what the user did last, and when it was known.
     notice: Option<(Time, String)>,
 }
@@ -89,6 +91,7 @@ impl Model {
             flock: FlockState::default(),
             sensors: SensorsState::new(saved.sensors),
             served: ServedCall::default(),
+            calls_at: None,
             notice: None,
         }
     }

@@ -7,6 +7,12 @@ use super::{Model, Source};
 use crate::feed::{Figures, Past, Sensors, Served, Watch};
 use crate::flock::past::MissingSpan;
 use crate::grid::call::Call;
+use crate::timeline::Mode;
+use std::time::Duration;
+use wire::time::Time;
+
+/// Calls around a time are requested again after so much of the user's time.
+const CALLS_EVERY: Duration = Duration::from_secs(1);
 
 impl Model {
     /// The graphs are drawn.
@@ -67,6 +73,22 @@ impl Model {
         self.flock.past_requested(missing, self.clock.now());
     }
 
+    /// The time around which calls are requested, if another one than last; `None` for the present.
+    #[must_use]
+    pub fn calls_request(&self) -> Option<Option<Time>> {
+        let timeline = self.timeline();
+        let at = match timeline.mode() {
+            Mode::Live => None,
+            Mode::Paused => Some(rounded(timeline.time(), CALLS_EVERY)),
+            Mode::Playing => Some(rounded(timeline.time(), CALLS_EVERY.mul_f64(timeline.speed().max(1.0)))),
+        };
+        (self.source().is_daemon() && at != self.calls_at).then_some(at)
+    }
+
+    pub fn calls_requested(&mut self, at: Option<Time>) {
+        self.calls_at = at;
+    }
+
     #[must_use]
     pub fn sensors_request(&self) -> Option<Sensors> {
         self.sensors.request(self.source(), self.now())
@@ -109,4 +131,10 @@ impl Model {
         let domain = self.grid.domain_name(call.domain).to_owned();
         Served { call: call.id.clone(), domain, events, hosts }
     }
+}
+
+/// A time rounded down to whole steps.
+fn rounded(time: Time, step: Duration) -> Time {
+    let step = i64::try_from(step.as_micros()).unwrap_or(i64::MAX).max(1);
+    Time::from_micros(time.micros().div_euclid(step).saturating_mul(step))
 }

@@ -27,6 +27,7 @@ fn asked(cache: &mut Cache, now: Duration) -> Vec<(Option<String>, Due, CallsReq
         Question::Domains
         | Question::Figures { .. }
         | Question::Tile(_)
+        | Question::PastCalls { .. }
         | Question::Sensor(_)
         | Question::Term(_) => {
             panic!("no domain is asked: {question:?}")
@@ -233,4 +234,37 @@ fn hosts_that_hang_leave_room_for_domains() {
     later.retain(|question| !matches!(question, Question::Oldest(_)));
     let domains = later.iter().filter(|question| matches!(question, Question::Domain { .. })).count();
     assert_eq!((domains, later.len()), (1, 1 + TROUBLED_AT_A_TIME), "{later:?}");
+}
+
+#[test]
+fn calls_around_a_time_of_the_past_are_in_the_grid_while_it_is_looked_at() {
+    let mut cache = cache(&["demo"]);
+    names(&mut cache, SEC);
+    answer(&mut cache, "demo", SEC);
+    let past_calls = |cache: &mut Cache, now: Duration| {
+        let mut questions = std::iter::from_fn(|| cache.question(now, synthetic::latest()));
+        questions.find(|question| matches!(question, Question::PastCalls { .. }))
+    };
+    assert_eq!(past_calls(&mut cache, SEC), None, "the present is looked at");
+    let at = synthetic::time_f(-86_400.0 * 300.0);
+    assert!(!cache.look_at(Some(at)));
+    let asked = Some("demo".to_owned());
+    assert_eq!(past_calls(&mut cache, SEC), Some(Question::PastCalls { asked: asked.clone(), at }));
+    assert_eq!(past_calls(&mut cache, SEC), None, "one at a time");
+    let mut old = synthetic::call("demo:old", "ada", &["wn01"]);
+    (old.submitted, old.started, old.ended) = (Some(at), Some(at), Some(at.plus(SEC)));
+    let calls = vec![old, synthetic::call("demo:1", "ada", &["wn01"])];
+    let take = |cache: &mut Cache, answer| {
+        cache.take(Answer::PastCalls { asked: asked.clone(), answer }, SEC, synthetic::latest(), SEC)
+    };
+    let changes = take(&mut cache, Ok(crate::live::past_calls::around(calls.clone(), Vec::new())));
+    assert!(changes.grid);
+    let ids = |cache: &Cache| {
+        let grid = cache.grid(SEC, synthetic::latest());
+        grid.calls.iter().map(|call| call.id.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&cache), ["demo:old", "demo:1"], "none twice");
+    assert!(cache.look_at(None) && ids(&cache) == ["demo:1"]);
+    let changes = take(&mut cache, Ok(crate::live::past_calls::around(calls, Vec::new())));
+    assert!(!changes.grid && ids(&cache) == ["demo:1"], "an answer that comes too late");
 }
