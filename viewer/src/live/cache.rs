@@ -4,13 +4,15 @@
 //! hides no other; its last state stays, with its age and the reason of the failure. Not here: the threads
 //! that ask (`asking`), the threads that wait for events (`event_listener`).
 
+mod past;
+
 use super::answers::Host;
 use super::asking::{Answer, PollResult, Question};
 use super::calls::Calls;
 use super::event_listener::EventListener;
 use super::figures::Figures;
 use super::history::PastFigures;
-use super::past_calls::{PastCalls, PastCallsAnswer};
+use super::past_calls::PastCalls;
 use super::poll_schedule::{Due, PollSchedule};
 use super::sensors::Sensors;
 use super::via::Where;
@@ -29,8 +31,6 @@ use wire::time::Time;
 /// All newest calls of a domain are requested again after this many rounds, because ids become more complete
 /// as more is known.
 const WHOLE_EVERY: u32 = 60;
-/// Interval of requests for the oldest values that a domain has stored.
-const OLDEST_EVERY: Duration = Duration::from_secs(600);
 /// Interval of requests for the list of domains of a directory.
 const DOMAINS_EVERY: Duration = Duration::from_secs(60);
 /// Failing or slow domains that are queried at a time: each may block an asker for long, and the other askers
@@ -182,72 +182,6 @@ impl Cache {
         let sensors = self.sensors.question(now, asker_use.is_full);
         let figures = sensors.or_else(|| self.figures.question(now, at, asker_use.is_full));
         figures.or_else(|| self.past.question()).or_else(|| self.oldest(now))
-    }
-
-    /// Have the calls around a time in the grid too; returns whether the grid changed.
-    pub(super) fn look_at(&mut self, at: Option<Time>) -> bool {
-        self.looked_at = at;
-        let is_present = at.is_none();
-        self.domains.iter_mut().filter(|_| is_present).fold(false, |had_any, domain| {
-            let has_any = domain.past_calls.clear();
-            had_any || has_any
-        })
-    }
-
-    /// The question for the calls of a domain around the time that is looked at.
-    fn past_calls(&mut self, now: Duration) -> Option<Question> {
-        let at = self.looked_at?;
-        let domain =
-            self.domains.iter_mut().find(|domain| domain.past_calls_due(at).is_some_and(|due| due <= now))?;
-        domain.past_calls.ask();
-        Some(Question::PastCalls { asked: domain.asked.clone(), at })
-    }
-
-    fn take_past_calls(
-        &mut self,
-        asked: Option<&str>,
-        answer: Result<PastCallsAnswer, Error>,
-        now: Duration,
-    ) -> CacheChanges {
-        let domain = self.domains.iter_mut().find(|domain| domain.asked.as_deref() == asked);
-        let is_wanted = self.looked_at.is_some();
-        let grid = domain.is_some_and(|domain| {
-            let changed = domain.past_calls.take(answer, now);
-            // The present is looked at again meanwhile.
-            if !is_wanted {
-                domain.past_calls.clear();
-            }
-            changed && is_wanted
-        });
-        CacheChanges { grid, ..CacheChanges::default() }
-    }
-
-    /// The question for the oldest values of a domain that is due.
-    fn oldest(&mut self, now: Duration) -> Option<Question> {
-        // At time zero everything is asked once, for a grid alone.
-        let mut known = self.domains.iter_mut().filter(|domain| !domain.hosts.is_empty() && !now.is_zero());
-        known.find_map(|domain| {
-            let schedule = domain.oldest.get_or_insert_with(|| PollSchedule::every(OLDEST_EVERY));
-            schedule.due(now, false)?;
-            schedule.ask();
-            Some(Question::Oldest(domain.asked.clone()))
-        })
-    }
-
-    fn take_oldest(
-        &mut self,
-        asked: Option<&str>,
-        oldest: Result<Option<Time>, Error>,
-        now: Duration,
-        took: Duration,
-    ) -> CacheChanges {
-        let domain = self.domains.iter_mut().find(|domain| domain.asked.as_deref() == asked);
-        if let Some(schedule) = domain.and_then(|domain| domain.oldest.as_mut()) {
-            // A daemon of an earlier version stores nothing: it is asked as seldom.
-            schedule.answered(Due::All, now, took);
-        }
-        let update = oldest.ok().flatten().map(Update::Oldest);
-        CacheChanges { update, ..CacheChanges::default() }
     }
 
     /// How many questions to single hosts are in flight; they must leave room for those to domains.
@@ -437,19 +371,6 @@ impl Cache {
             let kept = domain.calls.iter().filter(|call| super::calls::latest(call) >= oldest).count();
             domain.calls.forget(kept);
         }
-    }
-
-    /// The cached calls are shown from this time on: those of the past that are looked at take the room of the oldest.
-    fn newest_shown_since(&self) -> Option<Time> {
-        let past: usize = self.domains.iter().map(|domain| domain.past_calls.iter().len()).sum();
-        let calls = self.domains.iter().flat_map(|domain| domain.calls.iter());
-        let mut times: Vec<Time> = match past {
-            0 => return None,
-            _ => calls.filter_map(super::calls::latest).collect(),
-        };
-        times.sort_unstable();
-        let beyond = (times.len() + past).saturating_sub(CALLS_MAX);
-        times.get(beyond).copied().filter(|_| beyond > 0)
     }
 
     /// Build the grid from the cached state.
