@@ -2,7 +2,7 @@
 //! thread only, so that other programs on the machine are not measured.
 //!
 //! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, for
-//! small graphs of 64 hosts, and for a flock of 50,000 moving marks; the duration of the layout of these
+//! small graphs of 64 hosts, now and in the past, while they are zoomed from five years to five seconds, and for a flock of 50,000 moving marks; the duration of the layout of these
 //! hosts, and the memory of all of it.
 
 #![allow(clippy::print_stdout)] // A benchmark prints its results.
@@ -10,14 +10,18 @@
 use std::time::{Duration, Instant};
 use viewer::app::settings::Settings;
 use viewer::app::{App, Command};
-use viewer::feed::{Drawn, Update};
+use viewer::feed::{self, Drawn, Feed, Request, Update, WakeReason};
 use viewer::flock::sweep::HostName;
+use viewer::graphs::metric::Metric;
+use viewer::graphs::tiles::{Lines, Point, TileRequest};
 use viewer::layout::{Moves, layout};
 use viewer::model::{GraphsChange, TimeChange};
 use viewer::picture::headless::{Headless, Size};
 use viewer::synthetic;
 
 const FRAMES: usize = 120;
+/// Five years, in seconds.
+const YEARS_SECS: f64 = 5.0 * 366.0 * 86_400.0;
 /// Hosts of the flock, and processes of each; each process has four marks.
 const FLOCK: (u32, u32) = (50, 250);
 
@@ -42,6 +46,7 @@ fn main() {
         println!("{name}: {} calls moving, {triangles} triangles, {times}", app.model().scene().marks.len());
     }
     graphs(&grid, now);
+    past_graphs(&grid, now);
     flock(&grid, now);
     println!("memory: {} MiB at the most", memory_mib());
 }
@@ -58,10 +63,13 @@ fn measured(app: &mut App, window: &mut Headless, from: f64) -> (usize, String) 
         times.push(cpu_time().saturating_sub(started));
         triangles = count(&primitives);
     }
+    (triangles, summary(times))
+}
+
+fn summary(mut times: Vec<Duration>) -> String {
     times.sort_unstable();
-    let summary =
-        format!("median {:.2} ms, p99 {:.2} ms", ms(times[FRAMES / 2]), ms(times[FRAMES * 99 / 100]));
-    (triangles, summary)
+    let at = |share: usize| ms(times[times.len() * share / 100]);
+    format!("median {:.2} ms, p99 {:.2} ms", at(50), at(99))
 }
 
 /// The same grid with the graphs tab in front: small graphs of the maximum number of hosts, for each metric.
@@ -82,6 +90,70 @@ fn graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
         let (triangles, times) = measured(&mut app, &mut window, 2_000.0);
         println!("320 small graphs over {secs} s at {}x{}: {triangles} triangles, {times}", size.0, size.1);
     }
+}
+
+/// The same graphs of times that were stored, all of it received; then zoomed, with each tile answered as it is requested.
+fn past_graphs(grid: &viewer::grid::Grid, now: wire::time::Time) {
+    let (source, inbox) = feed::feed();
+    let settings = Settings::default();
+    let mut app = App::new(synthetic::window::daemon(), Some(inbox), settings, jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
+    app.take(now, Update::Oldest(now.minus(Duration::from_secs_f64(2.0 * YEARS_SECS))));
+    let hosts = (1..=64).map(|number| HostName::new("UT-ICL", &format!("wn{number:03}"))).collect();
+    app.apply(GraphsChange::SetHosts(Some(hosts)));
+    app.open_tab("multiples");
+    let mut window = Headless::new(Size { width: 3840, height: 2160, scale: 1.0 }, now);
+    for secs in [5.0, 86_400.0, 30.0 * 86_400.0, YEARS_SECS] {
+        app.apply(GraphsChange::SetSpan(secs));
+        app.apply(TimeChange::StopAt(synthetic::time_f(-86_400.0)));
+        while answered(&mut app, &source, now) > 0 {}
+        window.frames(&mut app, 3);
+        let (triangles, times) = measured(&mut app, &mut window, -86_400.0);
+        println!("320 small graphs of {secs} s of the past at 3840x2160: {triangles} triangles, {times}");
+    }
+    let (mut times, mut tiles) = (Vec::new(), 0);
+    while app.model().graphs().choice().span.secs() > 5.0 {
+        app.apply(GraphsChange::Zoom(1.05, 0.5));
+        tiles += answered(&mut app, &source, now);
+        let started = cpu_time();
+        window.frames(&mut app, 1);
+        times.push(cpu_time().saturating_sub(started));
+    }
+    println!(
+        "zoomed from five years to five seconds: {} frames, {tiles} tiles, {}",
+        times.len(),
+        summary(times)
+    );
+}
+
+/// Answers the tiles that are requested; their number.
+fn answered(app: &mut App, source: &Feed, now: wire::time::Time) -> usize {
+    app.watch_graphs();
+    app.update(now, 0.0);
+    let mut requested = Vec::new();
+    while let WakeReason::Requested(request) = source.rest(Duration::ZERO) {
+        if let Request::Tiles(tiles) = request {
+            requested = tiles;
+        }
+    }
+    let count = requested.len();
+    for tile in requested {
+        let lines = tile.metrics.iter().map(|metric| (metric.clone(), lines(metric, &tile)));
+        let lines = Ok(lines.collect());
+        app.take(now, Update::Tile { tile, lines, oldest: None });
+    }
+    count
+}
+
+fn lines(metric: &Metric, tile: &TileRequest) -> Lines {
+    let (from, to) = tile.range();
+    let times = std::iter::successors(Some(from), |time| Some(time.plus(tile.level.step())));
+    let point = |time: wire::time::Time| {
+        let value = (time.micros() / 1_000 % 977) as f64;
+        Point { time, mean: value, least: value / 2.0, greatest: value * 1.5 }
+    };
+    let points: Vec<Point> = times.take_while(|time| *time < to).map(point).collect();
+    metric.usual_lines().iter().map(|name| ((*name).to_owned(), points.clone())).collect()
 }
 
 /// The same grid with its flock in front.

@@ -47,6 +47,16 @@ pub struct StoredSweeps {
     pub to: Time,
     /// The sweeps, the oldest first; one without processes marks the start of a gap.
     pub sweeps: Vec<Sweep>,
+    /// Whether they are of minutes, each with the processes that used most in it.
+    pub is_by_minute: bool,
+}
+
+impl StoredSweeps {
+    /// Sweeps of a period.
+    #[must_use]
+    pub fn new(from: Time, to: Time, sweeps: Vec<Sweep>) -> StoredSweeps {
+        StoredSweeps { from, to, sweeps, is_by_minute: false }
+    }
 }
 
 /// Start and end of a time for which a sensor has sweeps, by the host's clock.
@@ -66,6 +76,7 @@ pub(super) struct Stretch {
     host: HostProcesses,
     from: Time,
     to: Time,
+    is_by_minute: bool,
 }
 
 impl Stretch {
@@ -110,11 +121,13 @@ impl Flock {
         let live = &self.live[id];
         let moved = live.clock.moved();
         let (from, to) = (shifted(stored.from, moved), shifted(stored.to, moved));
-        let known = self.past[id].take().filter(|known| known.to == from);
+        let fits = |known: &Stretch| known.to == from && known.is_by_minute == stored.is_by_minute;
+        let known = self.past[id].take().filter(fits);
         let mut stretch = known.unwrap_or_else(|| Stretch {
             host: HostProcesses::of_past(host.clone(), live.capacity, KEPT_OF_PAST),
             from,
             to,
+            is_by_minute: stored.is_by_minute,
         });
         let (processes, keyframes) = self.of_past();
         let room = Room {
@@ -165,6 +178,14 @@ impl Flock {
     #[must_use]
     pub fn moved(&self, host: &HostName) -> i64 {
         self.by_name.get(host).map_or(0, |id| self.live[usize::from(*id)].clock.moved())
+    }
+
+    /// Whether of a time only minutes are known of a host.
+    #[must_use]
+    pub fn is_by_minute(&self, time: Time) -> bool {
+        let is_live = |host: &HostProcesses| host.since().is_some_and(|since| time >= since);
+        let mut hosts = self.live.iter().zip(&self.past).filter(|(host, _)| !is_live(host));
+        hosts.any(|(_, past)| past.as_ref().is_some_and(|past| past.is_by_minute && past.at(time).is_some()))
     }
 
     /// Number of hosts with a known process at a time.

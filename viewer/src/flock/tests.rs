@@ -207,7 +207,7 @@ fn a_lasso_chooses_and_programs_are_grouped() {
 
 fn stored(from: Time, to: Time, sweeps: &[Sweep]) -> past::StoredSweeps {
     let within = sweeps.iter().filter(|sweep| from <= sweep.time && sweep.time < to);
-    past::StoredSweeps { from, to, sweeps: within.cloned().collect() }
+    past::StoredSweeps { from, to, sweeps: within.cloned().collect(), is_by_minute: false }
 }
 
 proptest! {
@@ -252,16 +252,12 @@ fn what_lacks_is_asked_for_once_and_ahead_of_its_end() {
     assert_eq!(stretch(&flock, 890, 1.0), Some((886, 900)), "from there on it was seen live");
     assert_eq!(stretch(&flock, 100, 10.0), Some((96, 300)));
     let one = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![reported(2, "b", 0.0)], vec![]) };
-    flock.take_stored(
-        &wn01(),
-        &past::StoredSweeps { from: secs(96), to: secs(120), sweeps: vec![one(96), one(119)] },
-    );
+    flock.take_stored(&wn01(), &past::StoredSweeps::new(secs(96), secs(120), vec![one(96), one(119)]));
     assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 113, 1.0)), (None, Some((120, 140))));
     assert_eq!((flock.hosts_at(secs(100)), flock.hosts_at(secs(200)), flock.hosts_at(secs(901))), (1, 0, 1));
-    flock
-        .take_stored(&wn01(), &past::StoredSweeps { from: secs(120), to: secs(140), sweeps: vec![one(130)] });
+    flock.take_stored(&wn01(), &past::StoredSweeps::new(secs(120), secs(140), vec![one(130)]));
     assert_eq!((stretch(&flock, 100, 1.0), stretch(&flock, 125, 1.0)), (None, None), "one stretch");
-    flock.take_stored(&wn01(), &past::StoredSweeps { from: secs(300), to: secs(320), sweeps: vec![] });
+    flock.take_stored(&wn01(), &past::StoredSweeps::new(secs(300), secs(320), vec![]));
     assert_eq!(flock.hosts_at(secs(100)), 0, "another takes its place");
     assert_eq!((stretch(&flock, 305, 1.0), flock.hosts_at(secs(305))), (None, 0), "nothing is kept of it");
 }
@@ -308,7 +304,10 @@ fn what_ended_long_before_is_kept_in_the_past() {
     let gap = |time: u64| Sweep { time: secs(time), ..sweep(0, true, vec![], vec![]) };
     let one = |time: u64| Sweep { processes: vec![reported(1, "a", 0.0)], ..gap(time) };
     let sweeps = vec![one(100), one(101), gap(102), one(220), one(221)];
-    flock.take_stored(&wn01(), &past::StoredSweeps { from: secs(96), to: secs(260), sweeps });
+    flock.take_stored(
+        &wn01(),
+        &past::StoredSweeps { from: secs(96), to: secs(260), sweeps, is_by_minute: false },
+    );
     assert_eq!(flock.hosts_at(secs(101)), 1, "it ended two minutes before the last sweep");
     assert_eq!(flock.missing_spans(secs(101), past::Pace { speed: 8.0, every: STEP * 8 }, secs(1_000)), []);
 }
@@ -329,11 +328,11 @@ fn what_was_let_go_is_not_taken_for_known() {
     for _ in 0..3 {
         flock.take_stored(
             &wn01(),
-            &past::StoredSweeps {
-                from: at(0),
-                to: at(6),
-                sweeps: vec![sweep(0, true, vec![reported(1, "busy", 0.0)], vec![])],
-            },
+            &past::StoredSweeps::new(
+                at(0),
+                at(6),
+                vec![sweep(0, true, vec![reported(1, "busy", 0.0)], vec![])],
+            ),
         );
     }
     assert_eq!(

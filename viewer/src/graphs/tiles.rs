@@ -2,8 +2,8 @@
 //! several resolutions.
 //!
 //! Pure. Rule: what is looked at is requested coarse first, then in the resolution of the view; until that is
-//! there the nearest other resolution is drawn. Tiles that were looked at longest ago are forgotten first. Not
-//! here: requests to daemons (`live::history`), the present (`series`).
+//! there the nearest other resolution is drawn. Tiles that were looked at longest ago are forgotten first, those that
+//! are looked at never. Not here: requests to daemons (`live::history`), the present (`series`).
 
 use super::metric::Metric;
 use crate::flock::sweep::HostName;
@@ -18,7 +18,7 @@ const STEPS_MS: [i64; 8] = [100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_6
 const TILE_STEPS: i64 = 600;
 /// How much coarser the first tiles are, in resolutions.
 const FIRST_COARSER: usize = 2;
-/// Values of all tiles together, at most: 32 bytes each.
+/// Values of all tiles together, at most, unless more are looked at: 32 bytes each.
 const POINTS_MAX: usize = 1_000_000;
 /// A host that failed is asked again after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
@@ -243,8 +243,9 @@ impl Tiles {
             longest = longest.max(step);
             for tile in found {
                 for (name, points) in tile.iter() {
-                    let within = points.iter().filter(|point| point.time >= start && point.time < end);
-                    lines.entry(name.clone()).or_default().extend(within);
+                    let first = points.partition_point(|point| point.time < start);
+                    let last = points.partition_point(|point| point.time < end).max(first);
+                    lines.entry(name.clone()).or_default().extend_from_slice(&points[first..last]);
                 }
             }
         }
@@ -274,8 +275,9 @@ impl Tiles {
         if self.points <= POINTS_MAX {
             return;
         }
-        let mut by_use: Vec<(u64, Key)> =
-            self.tiles.iter().map(|(key, tile)| (tile.used, key.clone())).collect();
+        // A frame looks once or twice: at the earlier time that is compared too.
+        let unused = self.tiles.iter().filter(|(_, tile)| tile.used + 1 < self.looks);
+        let mut by_use: Vec<(u64, Key)> = unused.map(|(key, tile)| (tile.used, key.clone())).collect();
         by_use.sort_unstable();
         for (_, key) in by_use {
             if self.points <= POINTS_MAX / 4 * 3 {
@@ -422,6 +424,22 @@ mod tests {
         assert_eq!(tiles.points, sum);
         let view = view(&hosts, last.unwrap());
         assert_eq!(tiles.missing(&view, now), [], "the last is there");
+    }
+
+    #[test]
+    fn what_is_looked_at_is_never_forgotten() {
+        let hosts: Vec<HostName> = (0..80).map(|host| HostName::new("demo", &format!("wn{host}"))).collect();
+        let metrics: Vec<Metric> = (0..8).map(|metric| Metric::Named(format!("m{metric}"))).collect();
+        let (now, mut tiles) = (at(NOW_SECS), Tiles::default());
+        let range = (at(NOW_SECS - 1_190 * 3_600), at(NOW_SECS - 3_600));
+        let view = View { hosts: &hosts, metrics: &metrics, range, level: Level::of_range(range, 1_200) };
+        for _ in 0..3 {
+            for request in tiles.missing(&view, now) {
+                answer(&mut tiles, &request, now);
+            }
+        }
+        assert!(tiles.points > POINTS_MAX, "{}", tiles.points);
+        assert_eq!(tiles.missing(&view, now), []);
     }
 
     proptest! {

@@ -21,6 +21,7 @@ mod history;
 mod orders;
 pub mod past;
 mod past_calls;
+mod past_minutes;
 mod poll_schedule;
 pub mod rates;
 mod sensors;

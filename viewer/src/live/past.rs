@@ -6,6 +6,7 @@
 
 use super::about;
 use super::ask::Client;
+use super::past_minutes;
 use super::sweeps;
 use crate::flock::past::{MissingSpan, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
@@ -34,12 +35,13 @@ pub(super) fn ask(
     missing: &MissingSpan,
     every: Duration,
 ) -> Result<(StoredSweeps, Vec<Span>), Error> {
-    let mut stored = StoredSweeps { from: missing.from, to: missing.to, sweeps: Vec::new() };
+    let (from, to) = (missing.from, missing.to);
+    let mut stored = StoredSweeps::new(from, to, Vec::new());
     let mut spans = Vec::new();
-    let mut from = missing.from;
+    let mut start = from;
     for _ in 0..PARTS_MAX {
         let mut params = PastProcessesParams {
-            from: UnixTime(from),
+            from: UnixTime(start),
             to: UnixTime(missing.to),
             every: Some(wire::api::Span(every)),
             ..PastProcessesParams::default()
@@ -49,12 +51,16 @@ pub(super) fn ask(
         }
         let answer = client.call(&params, &about(&missing.host))?;
         spans = read_spans(&answer);
-        match take(&mut stored, missing, from, &answer) {
-            Some(next) => from = next,
+        match take(&mut stored, missing, start, &answer) {
+            Some(next) => start = next,
             None => break,
         }
     }
-    Ok((stored, spans))
+    let has_none = from < to && stored.sweeps.iter().all(|sweep| sweep.processes.is_empty());
+    // Where nothing is stored in full, minutes may be; a sensor of an earlier version has none.
+    let minutes = if has_none { past_minutes::ask(client, missing).ok() } else { None };
+    let minutes = minutes.filter(|minutes| minutes.sweeps.iter().any(|sweep| !sweep.processes.is_empty()));
+    Ok((minutes.unwrap_or(stored), spans))
 }
 
 /// Add a page that starts at `from`. Returns where the next page starts, if there is one.

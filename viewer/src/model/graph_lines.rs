@@ -8,6 +8,7 @@ use crate::flock::sweep::HostName;
 use crate::graphs::metric::{Metric, Shows};
 use crate::graphs::tiles::{Level, Lines, Point, TileRequest, View};
 use crate::series::{FRESH, HostSeries};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +36,15 @@ pub struct GraphLine {
     pub joined_secs: f64,
     /// Whether it is of the earlier time that is compared.
     pub is_earlier: bool,
+}
+
+/// What of the stored past is drawn.
+#[derive(Clone, Copy)]
+struct Part {
+    range: (Time, Time),
+    level: Level,
+    /// Most values of a line.
+    columns: usize,
 }
 
 /// Values of a line of the past.
@@ -82,11 +92,11 @@ impl Model {
     ) -> Vec<GraphLine> {
         let range = self.graph_range();
         let mut lines = match self.is_stored(host) {
-            true => self.stored_lines(host, metric, shows, range),
+            true => self.stored_lines(host, metric, shows, self.part(range, columns)),
             false => self.received_lines(host, metric, shows, columns),
         };
         if let Some(range) = self.earlier_range() {
-            let earlier = self.stored_lines(host, metric, shows, range);
+            let earlier = self.stored_lines(host, metric, shows, self.part(range, columns));
             lines.extend(earlier.into_iter().map(|line| GraphLine { is_earlier: true, ..line }));
         }
         lines
@@ -111,21 +121,31 @@ impl Model {
         known.unwrap_or_default().into_iter().map(line).collect()
     }
 
+    /// A range in the resolution of the plots.
+    fn part(&self, range: (Time, Time), columns: usize) -> Part {
+        // Where there are many plots a value has two points of the screen.
+        let columns = if self.graphs.hosts().len() < MANY { columns } else { columns / 2 };
+        Part { range, level: self.level(range), columns }
+    }
+
     fn stored_lines(
         &self,
         host: &HostName,
         metric: &Metric,
         shows: Shows,
-        range: (Time, Time),
+        Part { range, level, columns }: Part,
     ) -> Vec<GraphLine> {
-        let (lines, step) = self.graphs.tiles().lines(host, metric, range, self.level(range));
+        let (lines, step) = self.graphs.tiles().lines(host, metric, range, level);
         let secs = |time: Time| seconds(range.0, time);
-        let line = |(name, points): (&str, &Vec<Point>)| GraphLine {
-            name: name.to_owned(),
-            points: points.iter().map(|point| [secs(point.time), point.mean]).collect(),
-            bounds: points.iter().map(|point| [secs(point.time), point.least, point.greatest]).collect(),
-            joined_secs: (step.as_secs_f64() * GAP_STEPS).max(FRESH.as_secs_f64()),
-            is_earlier: false,
+        let line = |(name, points): (&str, &Vec<Point>)| {
+            let points = reduced(points, range, columns.max(1));
+            GraphLine {
+                name: name.to_owned(),
+                points: points.iter().map(|point| [secs(point.time), point.mean]).collect(),
+                bounds: points.iter().map(|point| [secs(point.time), point.least, point.greatest]).collect(),
+                joined_secs: (step.as_secs_f64() * GAP_STEPS).max(FRESH.as_secs_f64()),
+                is_earlier: false,
+            }
         };
         metric.lines(&lines, shows).into_iter().map(line).collect()
     }
@@ -146,8 +166,10 @@ impl Model {
             };
             return known.unwrap_or_default().into_iter().map(value).collect();
         }
-        let range = self.graph_range();
-        let lines = self.stored_lines(host, metric, shows, range);
+        let level = self.level(self.graph_range());
+        // As far back as a line that ends there may be joined.
+        let range = (at.minus(FRESH.max(level.step() * 2)), at);
+        let lines = self.stored_lines(host, metric, shows, Part { range, level, columns: usize::MAX });
         let at = seconds(range.0, at);
         let value = |line: GraphLine| {
             let end = line.points.partition_point(|point| point[0] <= at);
@@ -222,8 +244,57 @@ impl Model {
     }
 }
 
+/// The points, or where there are more than columns one for each: the mean of means, and the extremes of all.
+#[allow(clippy::cast_precision_loss)]
+fn reduced(points: &[Point], (from, to): (Time, Time), columns: usize) -> Cow<'_, [Point]> {
+    if points.len() <= columns {
+        return Cow::Borrowed(points);
+    }
+    let width = to.micros().saturating_sub(from.micros()).max(1) / i64::try_from(columns).unwrap_or(i64::MAX);
+    let column = |point: &Point| point.time.micros().div_euclid(width.max(1));
+    let merged = points.chunk_by(|one, next| column(one) == column(next)).map(|points| {
+        let merged = |of: fn(f64, f64) -> f64, value: fn(&Point) -> f64| points.iter().map(value).reduce(of);
+        let sum: f64 = points.iter().map(|point| point.mean).sum();
+        Point {
+            time: points[0].time,
+            mean: sum / points.len() as f64,
+            least: merged(f64::min, |point| point.least).unwrap_or(f64::NAN),
+            greatest: merged(f64::max, |point| point.greatest).unwrap_or(f64::NAN),
+        }
+    });
+    Cow::Owned(merged.collect())
+}
+
 /// Seconds from one time to another, which may be earlier.
 #[allow(clippy::cast_precision_loss)]
 fn seconds(from: Time, to: Time) -> f64 {
     to.micros().saturating_sub(from.micros()) as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_points_are_merged_by_column_and_no_extreme_is_lost() {
+        let at = |secs: i64| Time::from_micros(secs * 1_000_000);
+        let point = |secs: i64, value: f64| Point {
+            time: at(secs),
+            mean: value,
+            least: value - 1.0,
+            greatest: value + 1.0,
+        };
+        let mut points: Vec<Point> = (0..1_000).map(|secs| point(secs, 2.0)).collect();
+        points[777] = point(777, 102.0);
+        let merged = reduced(&points, (at(0), at(1_000)), 100);
+        assert_eq!((merged.len(), merged[77].time), (100, at(770)));
+        assert_eq!((merged[77].mean, merged[77].least, merged[77].greatest), (12.0, 1.0, 103.0));
+        assert_eq!((merged[78].mean, merged[78].greatest), (2.0, 3.0));
+        assert_eq!(
+            reduced(&points[..100], (at(0), at(1_000)), 100).len(),
+            100,
+            "as they are where they have room"
+        );
+        assert!(reduced(&points, (at(5), at(5)), 1).len() <= 1_000, "no width at all");
+    }
 }

@@ -50,8 +50,8 @@ fn explanation(model: &Model, time: Time) -> (String, Option<Time>) {
     if let Some((host, error)) = model.flock().past_error() {
         return (format!("{} has no data of this moment: {error}", host.host), None);
     }
-    let text =
-        "Nothing is kept of this moment: a sensor keeps its last minute in memory, and what it recorded.";
+    let text = "Nothing is kept of this moment: a sensor keeps its last minute in memory, what it recorded, and of \
+                each minute the processes that used most; those of others are for root and operators.";
     match model.nearest_stored(time) {
         Some(nearest) => {
             let apart = span(nearest.since(time).max(time.since(nearest)).as_secs_f64());
@@ -68,6 +68,12 @@ pub(super) fn state(model: &Model, ui: &mut Ui, colors: Colors) {
         return;
     }
     let flock = model.flock().flock();
+    if flock.is_by_minute(model.flock_time()) {
+        let text = "of each minute the processes that used most";
+        ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak)).on_hover_text(
+            "Full sweeps are kept of the last minute and in recordings; kernel and program are not distinguished here",
+        );
+    }
     let all = flock.hosts().count();
     let seen = flock.hosts_at(model.flock_time());
     if seen < all {

@@ -26,6 +26,8 @@ struct Common<'a> {
     range: (Time, Time),
     metrics: Vec<Metric>,
     hosts: &'a [HostName],
+    /// The lines of each plot, until it is drawn; those that do not share their scale are found when they are visible.
+    lines: Vec<Option<Vec<GraphLine>>>,
     /// Lowest and highest figure of each metric, where its plots share them.
     reaches: Vec<Option<(f64, f64)>>,
     /// Marks of calls, by the order of hosts.
@@ -44,8 +46,17 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
     let cells = cells::Cells::fit(hosts.len() * metrics.len(), group, room.x, room.y);
     let range = model.graph_range();
     let marks = marks::of_hosts(model, range, colors);
-    let mut common = Common { range, metrics, hosts, reaches: Vec::new(), marks, width: cells.width, colors };
-    common.reaches = (0..common.metrics.len()).map(|at| common.shared_reach(model, at)).collect();
+    let mut common = Common {
+        range,
+        metrics,
+        hosts,
+        lines: Vec::new(),
+        reaches: Vec::new(),
+        marks,
+        width: cells.width,
+        colors,
+    };
+    common.share(model);
     let above = Rect::from_min_max(rect.min, pos2(rect.right(), rect.bottom() - AXIS));
     ui.scope_builder(UiBuilder::new().max_rect(above).id_salt("cells"), |ui| {
         ScrollArea::vertical().auto_shrink(false).show_viewport(ui, |ui, seen| {
@@ -54,7 +65,7 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
             for at in cells.visible(seen.top(), seen.bottom()) {
                 let area = cells.area(at);
                 let cell = Rect::from_min_max(pos2(area.min.x, area.min.y), pos2(area.max.x, area.max.y));
-                one(graphs, ui, &common, at, cell.translate(origin.to_vec2()));
+                one(graphs, ui, &mut common, at, cell.translate(origin.to_vec2()));
             }
         });
     });
@@ -67,20 +78,33 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
 }
 
 impl Common<'_> {
-    fn shared_reach(&self, model: &Model, at: usize) -> Option<(f64, f64)> {
-        let metric = &self.metrics[at];
+    /// Find all lines and the reach of each metric, where its plots share them.
+    fn share(&mut self, model: &Model) {
+        let count = self.metrics.len();
+        self.lines = vec![None; self.hosts.len() * count];
+        self.reaches = vec![None; count];
         if model.graphs().choice().scale != Scale::Shared {
-            return None;
+            return;
         }
-        let columns = self.columns();
-        let lines = self.hosts.iter().flat_map(|host| model.graph_lines(host, metric, Shows::Parts, columns));
-        let extremes = lines.filter_map(|line| extremes(&line));
-        Some(axis::reach(extremes.flatten(), metric.reaches_at_least()))
+        for at in 0..self.lines.len() {
+            self.lines[at] = Some(self.found(model, at));
+        }
+        for (number, metric) in self.metrics.iter().enumerate() {
+            let lines = self.lines.iter().skip(number).step_by(count).flatten().flatten();
+            let extremes = lines.filter_map(extremes);
+            self.reaches[number] = Some(axis::reach(extremes.flatten(), metric.reaches_at_least()));
+        }
     }
 
-    fn lines(&self, model: &Model, metric: &Metric, host: &HostName) -> Vec<Line> {
-        let lines = model.graph_lines(host, metric, Shows::Parts, self.columns());
-        let colors = line_colors(metric, &lines, self.colors);
+    fn found(&self, model: &Model, at: usize) -> Vec<GraphLine> {
+        let count = self.metrics.len();
+        model.graph_lines(&self.hosts[at / count], &self.metrics[at % count], Shows::Parts, self.columns())
+    }
+
+    /// The lines of a plot that is drawn.
+    fn take_lines(&mut self, model: &Model, at: usize) -> Vec<Line> {
+        let lines = self.lines[at].take().unwrap_or_else(|| self.found(model, at));
+        let colors = line_colors(&self.metrics[at % self.metrics.len()], &lines, self.colors);
         let line =
             |(line, color): (GraphLine, Color32)| Line { name: line.name.clone(), line, color, width: 1.2 };
         lines.into_iter().zip(colors).map(line).collect()
@@ -98,13 +122,13 @@ fn extremes(line: &GraphLine) -> Option<[f64; 2]> {
     values.reduce(|[least, greatest], [value, _]| [least.min(value), greatest.max(value)])
 }
 
-fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &Common<'_>, at: usize, cell: Rect) {
+fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &mut Common<'_>, at: usize, cell: Rect) {
     let model = graphs.model;
+    let lines = common.take_lines(model, at);
     let (colors, range) = (common.colors, common.range);
     let number = at % common.metrics.len();
     let (metric, host) = (&common.metrics[number], &common.hosts[at / common.metrics.len()]);
     let rect = Rect::from_min_max(pos2(cell.left(), cell.top() + TITLE), cell.max);
-    let lines = common.lines(model, metric, host);
     let own = || axis::reach(lines.iter().flat_map(Line::figures), metric.reaches_at_least());
     let reach = common.reaches[number].unwrap_or_else(own);
     let cursor = graphs.pointer.time;

@@ -147,7 +147,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
         stored: Ok((Arc::new(stored), spans())),
     };
     assert_eq!(past_wished(&feed), [], "live, nothing is missing");
-    window.state_mut().take(ago(1), answered(StoredSweeps { from: now(), to: now(), sweeps: Vec::new() }));
+    window.state_mut().take(ago(1), answered(StoredSweeps::new(now(), now(), Vec::new())));
     window.run_steps(1);
     assert_eq!(window.state().model().timeline().span().0, ago(80), "the timeline reaches to what is kept");
     window.state_mut().apply(TimeChange::StopAt(ago(60)));
@@ -168,15 +168,16 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
         from: past.missing.from,
         to: past.missing.to,
         sweeps: vec![sweep(63, 1.0), sweep(59, 2.0)],
+        is_by_minute: false,
     };
     window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_some(), "that is what ran then");
     // The available spans are requested repeatedly; what is shown stays, even while another tab is in front.
-    window.state_mut().take(ago(1), answered(StoredSweeps { from: now(), to: now(), sweeps: Vec::new() }));
+    window.state_mut().take(ago(1), answered(StoredSweeps::new(now(), now(), Vec::new())));
     window.run_steps(2);
     assert!(window.query_by_label("older").is_some(), "and it is what is seen still");
-    let less = StoredSweeps { from: now(), to: now(), sweeps: Vec::new() };
+    let less = StoredSweeps::new(now(), now(), Vec::new());
     let moved_on = Ok((Arc::new(less), vec![(ago(50), ago(30))]));
     window.state_mut().take(ago(1), Update::StoredSweeps { host: host.clone(), stored: moved_on });
     window.run_steps(1);
@@ -197,7 +198,7 @@ fn who_goes_back_farther_than_was_seen_is_shown_what_the_sensor_kept() {
     window.run_steps(2);
     let [past] = &past_wished(&feed)[..] else { panic!("another stretch") };
     let gap = Sweep { processes: Vec::new(), ..sweep(24, 0.0) };
-    let stored = StoredSweeps { from: past.missing.from, to: past.missing.to, sweeps: vec![gap] };
+    let stored = StoredSweeps::new(past.missing.from, past.missing.to, vec![gap]);
     window.state_mut().take(ago(1), answered(stored));
     window.run_steps(3);
     assert!(window.query_by_label("older").is_none());
@@ -248,7 +249,7 @@ fn what_a_host_with_a_wrong_clock_keeps_stands_where_it_was() {
     window.run_steps(1);
     let _ = past_wished(&feed);
     let by_host = |secs: u64| now().plus(ahead).minus(Duration::from_secs(secs));
-    let stored = StoredSweeps { from: by_host(0), to: by_host(0), sweeps: Vec::new() };
+    let stored = StoredSweeps::new(by_host(0), by_host(0), Vec::new());
     let update =
         Update::StoredSweeps { host, stored: Ok((Arc::new(stored), vec![(by_host(80), by_host(40))])) };
     window.state_mut().take(now(), update);
