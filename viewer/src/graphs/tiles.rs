@@ -15,7 +15,7 @@ use wire::time::Time;
 /// Time between two values in each resolution, the finest first, in milliseconds.
 const STEPS_MS: [i64; 8] = [100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000];
 /// Steps of a tile.
-const TILE_STEPS: i64 = 600;
+pub const TILE_STEPS: i64 = 600;
 /// How much coarser the first tiles are, in resolutions.
 const FIRST_COARSER: usize = 2;
 /// Values of all tiles together, at most, unless more are looked at: 32 bytes each.

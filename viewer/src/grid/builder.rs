@@ -28,7 +28,7 @@ pub const HOSTS_OF_CALL_MAX: usize = 256;
 /// State changes stored of one host.
 pub const CHANGES_MAX: usize = 256;
 /// 1980-01-01: earlier timestamps are refused.
-const EARLIEST: Time = Time::from_micros(315_532_800_000_000);
+pub const EARLIEST: Time = Time::from_micros(315_532_800_000_000);
 /// Name of the place that clients beyond [`CLIENTS_MAX`] share, and of the place of unnamed clients.
 const OTHER_CLIENTS: &str = "others";
 const UNNAMED_CLIENT: &str = "unknown";

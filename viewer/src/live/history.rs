@@ -11,7 +11,7 @@ use super::rates::{self, Counter, Sample};
 use crate::feed::Update;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::{LINES_MAX, Metric};
-use crate::graphs::tiles::{Lines, Point, TileRequest};
+use crate::graphs::tiles::{Lines, Point, TILE_STEPS, TileRequest};
 use client::Error;
 use client::typed::About;
 use std::collections::{BTreeMap, VecDeque};
@@ -100,7 +100,7 @@ pub(super) fn ask(client: &mut Client, tile: &TileRequest) -> Result<TileAnswer,
             oldest = answer.oldest.iter().map(|age| age.time.0).chain(oldest).min();
             series.extend(answer.series);
         }
-        lines.insert(metric.clone(), lines_of(metric, &series));
+        lines.insert(metric.clone(), bounded(lines_of(metric, &series), tile));
     }
     Ok(TileAnswer { lines, oldest })
 }
@@ -183,6 +183,18 @@ fn lines_of(metric: &Metric, series: &[HistorySeries]) -> Lines {
             greatest: one.value.max(other.value),
         });
         lines.insert(name, points.filter(|point| point.mean.is_finite()).collect());
+    }
+    lines
+}
+
+/// The lines with what belongs to a tile, in order, whatever was answered.
+fn bounded(mut lines: Lines, tile: &TileRequest) -> Lines {
+    let (from, to) = tile.range();
+    for points in lines.values_mut() {
+        points.retain(|point| from <= point.time && point.time < to);
+        points.sort_by_key(|point| point.time);
+        points.dedup_by_key(|point| point.time);
+        points.truncate(usize::try_from(TILE_STEPS).unwrap_or(usize::MAX));
     }
     lines
 }
@@ -304,6 +316,26 @@ mod tests {
         let state = [series("up", None, Semantics::State, &[step(0.0, [0.0, 7.0, 7.0, 7.0], None)])];
         let up = lines_of(&Metric::Named("up".into()), &state)["up"][0];
         assert_eq!((up.mean, up.least), (7.0, 0.0), "the last value of a state");
+    }
+
+    #[test]
+    fn an_answer_that_is_not_what_was_asked_stays_within_its_tile() {
+        let now = Time::from_secs_f64(1_800_000_000.0);
+        let hosts = [HostName::new("demo", "wn01")];
+        let range = (now.minus(Duration::from_secs(7_200)), now);
+        let view =
+            View { hosts: &hosts, metrics: &[Metric::Load], range, level: Level::of_range(range, 1_200) };
+        let tile = Tiles::default().missing(&view, now).remove(0);
+        let (from, to) = tile.range();
+        let point = |time: Time| Point { time, mean: 0.0, least: 0.0, greatest: 0.0 };
+        let mut points: Vec<Point> =
+            (0..9_000).rev().map(|at| point(from.plus(Duration::from_micros(at)))).collect();
+        points.extend([point(to), point(Time::from_micros(i64::MIN)), point(from)]);
+        let lines = bounded(Lines::from([("load".to_owned(), points)]), &tile);
+        assert_eq!(lines["load"].len(), 600);
+        assert!(
+            lines["load"].is_sorted_by(|one, next| one.time < next.time) && lines["load"][0].time == from
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! that of a daemon ends now. Not here: how time passes on the timeline (`timeline`).
 
 use super::source::Source;
+use crate::grid::builder::EARLIEST;
 use crate::timeline::{Mode, Timeline};
 use wire::time::Time;
 
@@ -54,7 +55,10 @@ impl Clock {
 
     /// Something is stored from this time on.
     pub(super) fn reach_back(&mut self, oldest: Time) {
-        self.timeline.reach_back(oldest);
+        // A clock that was wrong once, or a daemon that says so, does not stretch it over centuries.
+        if oldest >= EARLIEST && oldest <= self.now {
+            self.timeline.reach_back(oldest);
+        }
     }
 
     /// Go to a time and pause there.
