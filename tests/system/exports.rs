@@ -60,8 +60,8 @@ impl Site {
         let times = std::iter::successors(Some(today.minus(DAY * DAYS)), |time| Some(time.plus(EVERY)));
         past::store(
             &folder.path().join("state"),
-            "trial-host",
-            METRICS,
+            ("trial-host", METRICS),
+            256 << 20,
             times.take_while(|time| *time < now),
         );
         let since = today.minus(DAY * DAYS);

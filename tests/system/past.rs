@@ -10,18 +10,25 @@ use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
 const DAY: Duration = Duration::from_secs(86_400);
+/// For so long samples, minutes and hours are stored by default.
+const AGE_DAYS: [u32; 3] = [14, 90, 1_826];
 /// Share of the CPU that is used: the same all the time, so that rates are exact over any steps.
 const USER: f64 = 0.2375;
 /// Metrics that have names of real ones.
 const NAMED: usize = 5;
 
 /// Store so many metrics of a host at these times in the state folder of a sensor: CPU time, load, memory, and
-/// made-up ones.
-pub(super) fn store(state: &Path, host: &str, metrics: usize, times: impl Iterator<Item = Time>) {
+/// made-up ones. What is too old is deleted in parts of a sixteenth of `tier_bytes`, the limit of each tier.
+pub(super) fn store(
+    state: &Path,
+    (host, metrics): (&str, usize),
+    tier_bytes: u64,
+    times: impl Iterator<Item = Time>,
+) {
     let folder = state.join("sensor/history");
     std::fs::create_dir_all(&folder).unwrap();
-    let limit = Limit { bytes: 256 << 20, age: DAY * 3_000 };
-    let mut writer = Writer::open(&folder, [limit; 3]).unwrap();
+    let limits = AGE_DAYS.map(|days| Limit { bytes: tier_bytes, age: DAY * days });
+    let mut writer = Writer::open(&folder, limits).unwrap();
     let metrics = named(metrics);
     let host = HostName::try_from(host).unwrap();
     let (mut idle, mut user, mut last) = (0.0, 0.0, None);

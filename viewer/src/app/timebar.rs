@@ -11,8 +11,8 @@ use crate::model::{Model, TimeChange};
 use crate::scene::Tone;
 use crate::timeline::{Mode, SPEED_MAX, SPEED_MIN};
 use egui::{
-    Align, Align2, Button, Frame, Layout, Margin, Panel, Rect, RichText, Sense, Slider, Stroke, Ui, pos2,
-    vec2,
+    Align, Align2, Button, Color32, Frame, Layout, Margin, Panel, Rect, RichText, Sense, Slider, Stroke, Ui,
+    pos2, vec2,
 };
 use wire::event::Outcome;
 use wire::time::Time;
@@ -33,6 +33,8 @@ const WINDOWS: [(f64, &str); 6] = [
 /// Least distance of two ticks, and room for the times at the ends, in points.
 const TICKS_APART: f32 = 90.0;
 const ENDS_WIDTH: f32 = 160.0;
+/// How strongly times are marked whose calls were not requested.
+const UNLOADED: f32 = 0.45;
 /// Height of the band under the line where sweeps of the flock are stored, in points.
 const BAND: f32 = 4.0;
 
@@ -157,14 +159,12 @@ fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
     let painter = ui.painter_at(rect.expand(2.0));
     let base = rect.bottom() - 13.0;
     painter.hline(rect.x_range(), base, Stroke::new(1.0, colors.line));
-    bands(
-        model,
-        &painter,
-        colors,
-        Rect::from_x_y_ranges(rect.x_range(), base + 1.0..=base + BAND),
-        (first, last),
-    );
-    columns(model, &painter, colors, Rect::from_min_max(rect.min, pos2(rect.right(), base)), (first, last));
+    let above = Rect::from_min_max(rect.min, pos2(rect.right(), base));
+    let unloaded = model.grid().unloaded.iter().copied();
+    spans(unloaded, &painter, colors.line.gamma_multiply(UNLOADED), above, (first, last));
+    let band = Rect::from_x_y_ranges(rect.x_range(), base + 1.0..=base + BAND);
+    spans(model.flock_spans(), &painter, colors.accent.gamma_multiply(0.55), band, (first, last));
+    columns(model, &painter, colors, above, (first, last));
     let (font, with_date) = (theme::small(), last.since(first).as_secs() > 86_400);
     let ends = [(rect.left(), Align2::LEFT_BOTTOM, first), (rect.right(), Align2::RIGHT_BOTTOM, last)];
     for (x, align, time) in ends {
@@ -182,8 +182,10 @@ fn line(model: &Model, ui: &mut Ui, colors: Colors, commands: &mut Commands) {
     painter.circle_filled(pos2(x, base), 4.0, colors.accent);
     if let Some(pointer) = response.hover_pos() {
         painter.vline(pointer.x, rect.top()..=base, Stroke::new(1.0, colors.weak.gamma_multiply(0.6)));
-        let time = moment(time_at(rect, first, last, pointer.x), model.zone(), true);
-        response.on_hover_text_at_pointer(time);
+        let time = time_at(rect, first, last, pointer.x);
+        let is_unloaded = model.grid().unloaded.iter().any(|(from, to)| (*from..*to).contains(&time));
+        let text = if is_unloaded { "\nCalls of this time are requested when it is shown" } else { "" };
+        response.on_hover_text_at_pointer(moment(time, model.zone(), true) + text);
     }
 }
 
@@ -220,19 +222,23 @@ fn wheel(model: &Model, ui: &Ui, response: &egui::Response, commands: &mut Comma
     commands.push(TimeChange::GoTo(if points > 0.0 { time.plus(by) } else { time.minus(by) }));
 }
 
-/// Where sweeps of the flock are stored; each point of the line is painted once, however many spans there
-/// are.
+/// Fill these spans of the line; each point of it is painted once, however many there are.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-fn bands(model: &Model, painter: &egui::Painter, colors: Colors, rect: Rect, span: (Time, Time)) {
+fn spans(
+    spans: impl Iterator<Item = Span>,
+    painter: &egui::Painter,
+    color: Color32,
+    rect: Rect,
+    shown: (Time, Time),
+) {
     let count = (rect.width() as usize).clamp(1, 4_000);
-    let stored = columns_of(model.flock_spans(), span, count);
+    let filled = columns_of(spans, shown, count);
     let width = rect.width() / count as f32;
     let mut left = rect.left();
-    for run in stored.chunk_by(|one, next| one == next) {
+    for run in filled.chunk_by(|one, next| one == next) {
         let right = left + run.len() as f32 * width;
         if run[0] {
-            let band = Rect::from_x_y_ranges(left..=right, rect.y_range());
-            painter.rect_filled(band, 0.0, colors.accent.gamma_multiply(0.55));
+            painter.rect_filled(Rect::from_x_y_ranges(left..=right, rect.y_range()), 0.0, color);
         }
         left = right;
     }

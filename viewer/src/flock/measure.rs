@@ -151,7 +151,8 @@ pub fn resting_spots(before: &Spots) -> Spots {
 #[must_use]
 pub fn spots(before: &Usage, now: &Usage, secs: f64, host: Capacity, stood: &Spots) -> Spots {
     let more = |of: fn(&Usage) -> f64| {
-        let more = of(now) - of(before);
+        // Less than before: it is counted from zero again.
+        let more = if of(now) < of(before) { of(now) } else { of(now) - of(before) };
         if more.is_finite() { more.max(0.0) } else { 0.0 }
     };
     let secs = if secs.is_finite() { secs.max(1e-3) } else { 1.0 };
@@ -217,6 +218,14 @@ mod tests {
         assert_eq!((memory.x, memory.y), (0.5, 0.1));
         assert_eq!((io.x, io.y), (scaled(2e6 / IO_FULL), 0.75));
         assert_eq!((faults.x, faults.y), (0.1, 0.25));
+    }
+
+    #[test]
+    fn a_count_that_starts_again_counts() {
+        let before = Usage { cpu_secs: 30.0, read_bytes: 9e9, ..Usage::default() };
+        let now = Usage { cpu_secs: 1.0, read_bytes: 3e6, ..Usage::default() };
+        let [cpu, _, io, _] = spots(&before, &now, 1.0, HOST, &Spots::default());
+        assert_eq!((cpu.x, io.x), (0.5, scaled(3e6 / IO_FULL)));
     }
 
     #[test]

@@ -26,6 +26,8 @@ const AHEAD_SWEEPS: u32 = 100;
 /// covers.
 const SPAN_MAX: Duration = Duration::from_secs(600);
 const KEPT_OF_PAST: Duration = Duration::from_secs(1_800);
+/// At a higher speed of the replay no processes are requested.
+pub const SPEED_MAX: f64 = 600.0;
 /// A shorter remainder is not requested separately.
 const PART_MIN: Duration = Duration::from_secs(2);
 
@@ -76,13 +78,18 @@ pub(super) struct Stretch {
     host: HostProcesses,
     from: Time,
     to: Time,
-    is_by_minute: bool,
+    /// Where it is of minutes.
+    minutes: Vec<Span>,
 }
 
 impl Stretch {
     /// The processes, if the period covers a time.
     pub(super) fn at(&self, time: Time) -> Option<&HostProcesses> {
         (self.from <= time && time < self.to).then_some(&self.host)
+    }
+
+    fn is_by_minute(&self, time: Time) -> bool {
+        self.at(time).is_some() && self.minutes.iter().any(|(from, to)| (*from..*to).contains(&time))
     }
 
     pub(super) fn track(&self, member: Member) -> Option<&Track> {
@@ -121,14 +128,16 @@ impl Flock {
         let live = &self.live[id];
         let moved = live.clock.moved();
         let (from, to) = (shifted(stored.from, moved), shifted(stored.to, moved));
-        let fits = |known: &Stretch| known.to == from && known.is_by_minute == stored.is_by_minute;
-        let known = self.past[id].take().filter(fits);
+        let known = self.past[id].take().filter(|known| known.to == from);
         let mut stretch = known.unwrap_or_else(|| Stretch {
             host: HostProcesses::of_past(host.clone(), live.capacity, KEPT_OF_PAST),
             from,
             to,
-            is_by_minute: stored.is_by_minute,
+            minutes: Vec::new(),
         });
+        if stored.is_by_minute {
+            stretch.minutes.push((from, to));
+        }
         let (processes, keyframes) = self.of_past();
         let room = Room {
             processes: PROCESSES_MAX.saturating_sub(self.processes + processes + stretch.host.processes()),
@@ -150,6 +159,10 @@ impl Flock {
     /// The periods to request so that each host can be shown at `time` and onward at this pace.
     #[must_use]
     pub fn missing_spans(&self, time: Time, pace: Pace, now: Time) -> Vec<MissingSpan> {
+        // What one request brings is over before the next one is answered.
+        if pace.speed > SPEED_MAX {
+            return Vec::new();
+        }
         let times = pace.speed.clamp(1.0, 100.0);
         // A motion path holds a limited number of keyframes.
         let bounded =
@@ -185,7 +198,7 @@ impl Flock {
     pub fn is_by_minute(&self, time: Time) -> bool {
         let is_live = |host: &HostProcesses| host.since().is_some_and(|since| time >= since);
         let mut hosts = self.live.iter().zip(&self.past).filter(|(host, _)| !is_live(host));
-        hosts.any(|(_, past)| past.as_ref().is_some_and(|past| past.is_by_minute && past.at(time).is_some()))
+        hosts.any(|(_, past)| past.as_ref().is_some_and(|past| past.is_by_minute(time)))
     }
 
     /// Number of hosts with a known process at a time.

@@ -313,6 +313,38 @@ fn what_ended_long_before_is_kept_in_the_past() {
 }
 
 #[test]
+fn minutes_follow_each_other_and_sweeps() {
+    let secs = |secs: u64| BEGIN.plus(Duration::from_secs(secs));
+    let mut flock = Flock::default();
+    flock.host(&wn01(), HOST);
+    let one = |time: u64, used: f64| Sweep {
+        time: secs(time),
+        ..sweep(0, true, vec![reported(1, "burn", used)], vec![])
+    };
+    let minute = |start: u64| past::StoredSweeps {
+        is_by_minute: true,
+        ..past::StoredSweeps::new(
+            secs(start),
+            secs(start + 60),
+            vec![one(start, 0.0), one(start + 1, 0.5), one(start + 60, 30.0)],
+        )
+    };
+    flock.take_stored(&wn01(), &minute(60));
+    flock.take_stored(&wn01(), &minute(120));
+    let cpu = |flock: &Flock, time: u64| drawn(flock, secs(time))[0].1[0].x;
+    let expected = measure::scaled(0.25);
+    for time in [62, 100, 119, 120, 121, 122, 150] {
+        assert!((cpu(&flock, time) - expected).abs() < 1e-4, "{time}: {}", cpu(&flock, time));
+    }
+    flock.take_stored(&wn01(), &past::StoredSweeps::new(secs(180), secs(182), vec![one(180, 90.0)]));
+    assert_eq!(flock.hosts_at(secs(100)), 1, "one stretch");
+    let by_minute = [100, 150, 181].map(|time| flock.is_by_minute(secs(time)));
+    assert_eq!(by_minute, [true, true, false]);
+    let pace = past::Pace { speed: past::SPEED_MAX * 2.0, every: STEP };
+    assert_eq!(flock.missing_spans(secs(500), pace, secs(1_000)), [], "over before they arrive");
+}
+
+#[test]
 fn what_was_let_go_is_not_taken_for_known() {
     let mut flock = Flock::default();
     flock.host(&wn01(), HOST);

@@ -22,8 +22,13 @@ const FIRST_COARSER: usize = 2;
 const POINTS_MAX: usize = 1_000_000;
 /// A host that failed is asked again after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
-/// A tile of the present is requested again after a step, and within these bounds.
+/// Coarsest resolution that the samples of a host answer, and its minutes: for more there are hours.
+const SAMPLES: Level = Level(2);
+const MINUTES: Level = Level(4);
+/// A tile of the present is requested again after a step, and within these bounds; with more hosts later.
 const RENEWED_AFTER: std::ops::RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(300);
+/// Least time between renewals for each host that is looked at.
+const RENEWED_A_HOST: Duration = Duration::from_millis(500);
 
 /// A resolution: time between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -92,16 +97,33 @@ impl TileRequest {
     }
 }
 
+/// How far back a host has stored values finer than hours; `None` where it has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ages {
+    pub samples: Option<Time>,
+    pub minutes: Option<Time>,
+}
+
 /// What is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     pub hosts: &'a [HostName],
     pub metrics: &'a [Metric],
     pub range: (Time, Time),
+    /// Resolution, where the hosts have it.
     pub level: Level,
 }
 
 type Key = (HostName, Metric, Level, i64);
+
+/// What is missing of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// All of it, of some metric.
+    All,
+    /// What happened since it was received.
+    Newest,
+}
 
 #[derive(Clone, Debug)]
 struct Tile {
@@ -117,6 +139,7 @@ pub struct Tiles {
     tiles: BTreeMap<Key, Tile>,
     /// Errors of hosts, and when each came.
     errors: BTreeMap<HostName, (Time, String)>,
+    ages: BTreeMap<HostName, Ages>,
     points: usize,
     /// Number of looks so far.
     looks: u64,
@@ -160,25 +183,58 @@ impl Tiles {
         self.errors.get(host).map(|(_, error)| error.as_str())
     }
 
-    /// What of a view is to be requested, the most useful first.
+    /// Forget the errors, as the present is looked at.
+    pub fn forget_errors(&mut self) {
+        self.errors.clear();
+    }
+
+    /// A host has stored fine values so far back.
+    pub fn set_ages(&mut self, host: &HostName, ages: Ages) {
+        self.ages.insert(host.clone(), ages);
+    }
+
+    /// The resolution in which a host has all of a range: where its fine values are gone, the next coarser one.
+    #[must_use]
+    pub fn level_of(&self, host: &HostName, (from, _): (Time, Time), level: Level) -> Level {
+        let Some(ages) = self.ages.get(host) else { return level };
+        let has = |oldest: Option<Time>| oldest.is_some_and(|oldest| oldest <= from);
+        match level {
+            level if level > MINUTES => level,
+            level if level <= SAMPLES && has(ages.samples) => level,
+            level if has(ages.minutes) => level.max(Level(SAMPLES.0 + 1)),
+            _ => Level(MINUTES.0 + 1),
+        }
+    }
+
+    /// What of a view is to be requested, the most useful first: what is missing coarse, then in full, then what
+    /// may have changed.
     pub fn missing(&mut self, view: &View<'_>, now: Time) -> Vec<TileRequest> {
         self.looks += 1;
-        let coarse = Level((view.level.0 + FIRST_COARSER).min(STEPS_MS.len() - 1));
-        let mut requests = Vec::new();
-        for (level, is_first) in [(coarse, true), (view.level, false)] {
-            if is_first && level == view.level {
+        let until = view.range.1.min(now);
+        let (mut coarse, mut missing, mut changed) = (Vec::new(), Vec::new(), Vec::new());
+        for host in view.hosts {
+            if self.errors.get(host).is_some_and(|(at, _)| now.since(*at) < AGAIN_AFTER) {
                 continue;
             }
-            let until = view.range.1.min(now);
-            for number in (level.tile_at(view.range.0)..=level.tile_at(until)).rev() {
-                requests.extend(
-                    view.hosts
-                        .iter()
-                        .filter_map(|host| self.request(view, host, (level, number), is_first, now)),
-                );
+            let view = View { level: self.level_of(host, view.range, view.level), ..*view };
+            let first = Level((view.level.0 + FIRST_COARSER).min(STEPS_MS.len() - 1));
+            for (level, is_first) in [(first, true), (view.level, false)] {
+                if is_first && level == view.level {
+                    continue;
+                }
+                for number in (level.tile_at(view.range.0)..=level.tile_at(until)).rev() {
+                    match self.request(&view, host, (level, number), is_first, now) {
+                        None => {}
+                        Some((request, _)) if is_first => coarse.push(request),
+                        Some((request, Lack::All)) => missing.push(request),
+                        Some((request, Lack::Newest)) => changed.push(request),
+                    }
+                }
             }
         }
-        requests
+        // The newest first, of all hosts.
+        missing.sort_by_key(|request| std::cmp::Reverse(request.range().0));
+        coarse.into_iter().chain(missing).chain(changed).collect()
     }
 
     /// The request for a tile of a host, if it is due; with `is_first` only where nothing else can be drawn.
@@ -189,10 +245,8 @@ impl Tiles {
         (level, number): (Level, i64),
         is_first: bool,
         now: Time,
-    ) -> Option<TileRequest> {
-        if self.errors.get(host).is_some_and(|(at, _)| now.since(*at) < AGAIN_AFTER) {
-            return None;
-        }
+    ) -> Option<(TileRequest, Lack)> {
+        let mut lack = Lack::Newest;
         let mut request = TileRequest { level, number, host: host.clone(), metrics: Vec::new() };
         let seen_until = request.range().1.min(view.range.1);
         for metric in view.metrics {
@@ -201,15 +255,18 @@ impl Tiles {
             let is_there = match self.tiles.get_mut(&key) {
                 Some(tile) => {
                     tile.used = looks;
-                    is_first || !is_due(tile, level, seen_until, now)
+                    is_first || !is_due(tile, level, (seen_until, view.hosts.len()), now)
                 }
-                None => is_first && self.covers(host, metric, view),
+                None => {
+                    lack = Lack::All;
+                    is_first && self.covers(host, metric, view)
+                }
             };
             if !is_there {
                 request.metrics.push(metric.clone());
             }
         }
-        (!request.metrics.is_empty()).then_some(request)
+        (!request.metrics.is_empty()).then_some((request, lack))
     }
 
     /// Whether something of a view can be drawn in its own resolution or in one beside it.
@@ -231,6 +288,7 @@ impl Tiles {
         range: (Time, Time),
         level: Level,
     ) -> (Lines, Duration) {
+        let level = self.level_of(host, range, level);
         let mut lines = Lines::new();
         let mut longest = level.step();
         let tile = level.tile_micros();
@@ -291,10 +349,11 @@ impl Tiles {
 }
 
 /// Whether a tile that is looked at until `end` was received before that was over, long enough ago.
-fn is_due(tile: &Tile, level: Level, end: Time, now: Time) -> bool {
+fn is_due(tile: &Tile, level: Level, (end, hosts): (Time, usize), now: Time) -> bool {
     // Minutes are copied some seconds after they are over.
     let was_over = tile.received_at.minus(level.step().max(Duration::from_secs(120))) >= end;
     let after = level.step().clamp(*RENEWED_AFTER.start(), *RENEWED_AFTER.end());
+    let after = after.max(RENEWED_A_HOST * u32::try_from(hosts).unwrap_or(u32::MAX));
     !was_over && now.since(tile.received_at) >= after
 }
 
@@ -303,160 +362,4 @@ fn count(lines: &Lines) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const NOW_SECS: i64 = 1_800_003_000;
-
-    fn at(secs: i64) -> Time {
-        Time::from_micros(secs * 1_000_000)
-    }
-
-    fn hosts() -> [HostName; 1] {
-        [HostName::new("demo", "wn01")]
-    }
-
-    /// Answer a request with one value a step, the number of its resolution.
-    fn answer(tiles: &mut Tiles, request: &TileRequest, now: Time) {
-        let (from, to) = request.range();
-        let step = request.level.step();
-        let values = std::iter::successors(Some(from), |time| Some(time.plus(step)));
-        #[allow(clippy::cast_precision_loss)]
-        let value = request.level.0 as f64;
-        let point = |time: Time| Point { time, mean: value, least: value, greatest: value };
-        let points: Vec<Point> = values.take_while(|time| *time < to.min(now)).map(point).collect();
-        let metrics = request
-            .metrics
-            .iter()
-            .map(|metric| (metric.clone(), Lines::from([(metric.word().to_owned(), points.clone())])));
-        tiles.take(request, Ok(metrics.collect()), now);
-    }
-
-    fn view<'a>(hosts: &'a [HostName], range: (Time, Time)) -> View<'a> {
-        View { hosts, metrics: &[Metric::Load], range, level: Level::of_range(range, 1_200) }
-    }
-
-    fn drawn(tiles: &Tiles, view: &View<'_>) -> Vec<Point> {
-        let (mut lines, _) = tiles.lines(&view.hosts[0], &Metric::Load, view.range, view.level);
-        lines.remove("load").unwrap_or_default()
-    }
-
-    #[test]
-    fn a_view_is_requested_coarse_first_and_once() {
-        let (hosts, now) = (hosts(), at(NOW_SECS));
-        let mut tiles = Tiles::default();
-        let view = view(&hosts, (at(NOW_SECS - 30 * 86_400), at(NOW_SECS - 86_400)));
-        assert_eq!(view.level.step(), Duration::from_secs(3_600));
-        let requests = tiles.missing(&view, now);
-        assert!(
-            requests[0].level > view.level && requests.last().is_some_and(|last| last.level == view.level)
-        );
-        answer(&mut tiles, &requests[0], now);
-        let coarse = drawn(&tiles, &view);
-        assert!(!coarse.is_empty() && coarse.len() < 60, "the coarse ones first: {}", coarse.len());
-        let fine = tiles.missing(&view, now);
-        assert!(fine.iter().all(|request| request.level == view.level), "coarse ones once: {fine:?}");
-        for request in &fine {
-            answer(&mut tiles, request, now);
-        }
-        assert!(
-            (29 * 24..=29 * 24 + 2).contains(&drawn(&tiles, &view).len()),
-            "{}",
-            drawn(&tiles, &view).len()
-        );
-        assert_eq!(tiles.missing(&view, now.plus(Duration::from_secs(86_400))), [], "the past is asked once");
-    }
-
-    #[test]
-    fn what_is_zoomed_into_is_drawn_at_once_and_then_finer() {
-        let (hosts, now) = (hosts(), at(NOW_SECS));
-        let mut tiles = Tiles::default();
-        let wide = view(&hosts, (at(NOW_SECS - 5 * 366 * 86_400), now));
-        for request in tiles.missing(&wide, now) {
-            answer(&mut tiles, &request, now);
-        }
-        for secs in [86_400 * 200, 86_400 * 3, 7_200, 60, 5] {
-            let narrow = view(&hosts, (at(NOW_SECS - 90_000 - secs), at(NOW_SECS - 90_000)));
-            let before = tiles.nearest(&hosts[0], &Metric::Load, narrow.range, narrow.level);
-            assert!(before.is_some(), "something coarser is there at {secs} s");
-            for request in tiles.missing(&narrow, now) {
-                answer(&mut tiles, &request, now);
-            }
-            let (lines, longest) = tiles.lines(&hosts[0], &Metric::Load, narrow.range, narrow.level);
-            assert_eq!(longest, narrow.level.step(), "{secs} s");
-            assert!(lines["load"].len() <= 1_300, "{secs} s: {}", lines["load"].len());
-        }
-    }
-
-    #[test]
-    fn the_present_is_requested_again_and_a_host_that_failed_later() {
-        let (hosts, now) = (hosts(), at(NOW_SECS));
-        let mut tiles = Tiles::default();
-        let view = view(&hosts, (at(NOW_SECS - 7_200), now));
-        for request in tiles.missing(&view, now) {
-            answer(&mut tiles, &request, now);
-        }
-        assert_eq!(tiles.missing(&view, now.plus(Duration::from_secs(2))), []);
-        let later = tiles.missing(&view, now.plus(Duration::from_secs(20)));
-        assert_eq!(later.len(), 1, "the newest alone: {later:?}");
-        tiles.take(&later[0], Err("no answer".to_owned()), now.plus(Duration::from_secs(21)));
-        assert_eq!(tiles.error_of(&hosts[0]), Some("no answer"));
-        assert_eq!(tiles.missing(&view, now.plus(Duration::from_secs(25))), []);
-        assert_eq!(tiles.missing(&view, now.plus(Duration::from_secs(40))).len(), 1);
-    }
-
-    #[test]
-    fn what_was_not_looked_at_for_long_is_forgotten() {
-        let (hosts, now) = (hosts(), at(NOW_SECS));
-        let mut tiles = Tiles::default();
-        let mut last = None;
-        for back in 0..2_500_i64 {
-            let end = NOW_SECS - 86_400 - back * 600;
-            let view = view(&hosts, (at(end - 600), at(end)));
-            for request in tiles.missing(&view, now) {
-                answer(&mut tiles, &request, now);
-            }
-            last = Some(view.range);
-        }
-        assert!(tiles.points <= POINTS_MAX, "{}", tiles.points);
-        let sum: usize = tiles.tiles.values().map(|tile| count(&tile.lines)).sum();
-        assert_eq!(tiles.points, sum);
-        let view = view(&hosts, last.unwrap());
-        assert_eq!(tiles.missing(&view, now), [], "the last is there");
-    }
-
-    #[test]
-    fn what_is_looked_at_is_never_forgotten() {
-        let hosts: Vec<HostName> = (0..80).map(|host| HostName::new("demo", &format!("wn{host}"))).collect();
-        let metrics: Vec<Metric> = (0..8).map(|metric| Metric::Named(format!("m{metric}"))).collect();
-        let (now, mut tiles) = (at(NOW_SECS), Tiles::default());
-        let range = (at(NOW_SECS - 1_190 * 3_600), at(NOW_SECS - 3_600));
-        let view = View { hosts: &hosts, metrics: &metrics, range, level: Level::of_range(range, 1_200) };
-        for _ in 0..3 {
-            for request in tiles.missing(&view, now) {
-                answer(&mut tiles, &request, now);
-            }
-        }
-        assert!(tiles.points > POINTS_MAX, "{}", tiles.points);
-        assert_eq!(tiles.missing(&view, now), []);
-    }
-
-    proptest! {
-        #[test]
-        fn any_view_is_bounded_and_in_order(from in 0_i64..2_000_000_000, secs in 0_i64..400_000_000) {
-            let (hosts, now) = (hosts(), at(NOW_SECS));
-            let mut tiles = Tiles::default();
-            let view = view(&hosts, (at(from), at(from + secs)));
-            let requests = tiles.missing(&view, now);
-            prop_assert!(requests.len() <= 16, "{}", requests.len());
-            for request in &requests {
-                prop_assert!(request.range().0 <= now, "nothing of the future");
-                answer(&mut tiles, request, now);
-            }
-            let points = drawn(&tiles, &view);
-            prop_assert!(points.windows(2).all(|pair| pair[0].time < pair[1].time), "in order, none twice");
-            prop_assert!(points.len() <= 6_000, "{}", points.len());
-        }
-    }
-}
+mod tests;

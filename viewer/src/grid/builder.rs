@@ -175,7 +175,7 @@ impl Builder {
             key(one).cmp(&key(other)).then_with(|| one.id.cmp(&other.id))
         });
         let failures = failures(&calls, &places);
-        Grid { domains, places, calls, failures, refused: self.refused }
+        Grid { domains, places, calls, failures, refused: self.refused, unloaded: Vec::new() }
     }
 
     fn shown(&mut self, text: &str) -> String {

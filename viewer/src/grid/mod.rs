@@ -26,6 +26,8 @@ pub struct Grid {
     pub failures: Vec<Failure>,
     /// Counts of what was refused.
     pub refused: Refused,
+    /// Times that may have calls that were not requested, from start to end.
+    pub unloaded: Vec<(Time, Time)>,
 }
 
 /// A failure, for navigation from one to the next.

@@ -54,8 +54,8 @@ pub(super) enum Question {
     Tile(TileRequest),
     /// Oldest values that a domain has stored; the daemon's own where none is named.
     Oldest(Option<String>),
-    /// Calls of a domain around a time; of the daemon's own where none is named.
-    PastCalls { asked: Option<String>, at: Time },
+    /// So many calls of a domain on each side of a time; of the daemon's own where none is named.
+    PastCalls { asked: Option<String>, at: Time, side_max: usize },
     /// Health of a sensor.
     Sensor(At),
     /// Term of the representative of a domain.
@@ -164,8 +164,8 @@ pub(super) fn ask(client: &mut Client, question: Question) -> Answer {
             let oldest = history::oldest(client, asked.clone());
             Answer::Oldest { asked, oldest }
         }
-        Question::PastCalls { asked, at } => {
-            let answer = past_calls::ask(client, asked.as_deref(), at);
+        Question::PastCalls { asked, at, side_max } => {
+            let answer = past_calls::ask(client, asked.as_deref(), at, side_max);
             Answer::PastCalls { asked, answer }
         }
         Question::Sensor(at) => {

@@ -243,8 +243,7 @@ impl Cache {
             .chain(self.sensors.schedules().filter(is_asked))
             .filter_map(|schedule| schedule.next(false));
         let figures = self.figures.next_due(asker_use.is_full).filter(|_| asker_use.has_room);
-        let oldest = self.domains.iter().filter_map(|domain| domain.oldest.as_ref()?.next(false));
-        let oldest = oldest.min().filter(|_| asker_use.has_room);
+        let oldest = self.oldest_due().filter(|_| asker_use.has_room);
         let calls = self.looked_at.into_iter();
         let calls =
             calls.flat_map(|at| self.domains.iter().filter_map(move |domain| domain.past_calls_due(at)));
@@ -281,7 +280,7 @@ impl Cache {
                 CacheChanges { update, ..CacheChanges::default() }
             }
             Answer::Oldest { asked, oldest } => self.take_oldest(asked.as_deref(), oldest, now, took),
-            Answer::PastCalls { asked, answer } => self.take_past_calls(asked.as_deref(), answer, now),
+            Answer::PastCalls { asked, answer } => self.take_past_calls(asked.as_deref(), answer, now, took),
             Answer::Sensor { at, health } => {
                 self.sensors.answered(&at, health.is_ok(), now, took);
                 let health = health.map(Arc::new).map_err(|error| error.to_string());
@@ -324,6 +323,8 @@ impl Cache {
         self.lost = Some(Outage { what: error.to_string(), failures, again: now + BACKOFF.pause(failures) });
         for domain in &mut self.domains {
             domain.calls.request_all();
+            domain.past_calls.request_again();
+            domain.oldest.iter_mut().for_each(PollSchedule::hurry);
             domain.schedule.hurry();
         }
         self.all.iter_mut().for_each(PollSchedule::hurry);
@@ -394,6 +395,7 @@ impl Cache {
             known.past_calls.iter().filter(is_other).for_each(|call| builder.call(domain, call));
         }
         let mut grid = builder.build();
+        grid.unloaded = self.unloaded();
         grid.refused.add_many(Reason::Domains, self.refused_domains);
         let (hosts, calls) = self.domains.iter().fold((0, 0), |(hosts, calls), domain| {
             (hosts + domain.hosts_left_out, calls + domain.calls.left_out())

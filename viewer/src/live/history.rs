@@ -11,7 +11,7 @@ use super::rates::{self, Counter, Sample};
 use crate::feed::Update;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::{LINES_MAX, Metric};
-use crate::graphs::tiles::{Lines, Point, TILE_STEPS, TileRequest};
+use crate::graphs::tiles::{Ages, Lines, Point, TILE_STEPS, TileRequest};
 use client::Error;
 use client::typed::About;
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,7 @@ pub(super) struct TileAnswer {
     lines: BTreeMap<Metric, Lines>,
     /// Time of the oldest value that is stored.
     oldest: Option<Time>,
+    ages: Ages,
 }
 
 impl PastFigures {
@@ -72,37 +73,57 @@ impl PastFigures {
     /// The update for an answer.
     pub(super) fn take(&mut self, tile: TileRequest, answer: Result<TileAnswer, Error>) -> Update {
         self.out.retain(|out| *out != tile);
-        let (lines, oldest) = match answer {
-            Ok(answer) => (Ok(answer.lines), answer.oldest),
-            Err(Error::Fault { message, .. }) => (Err(message), None),
+        let (lines, oldest, ages) = match answer {
+            Ok(answer) => (Ok(answer.lines), answer.oldest, Some(answer.ages)),
+            Err(Error::Fault { message, .. }) => (Err(message), None, None),
             Err(
                 error @ (Error::Unreachable(_)
                 | Error::Mistake(_)
                 | Error::Lost { .. }
                 | Error::Late { .. }
                 | Error::Answer { .. }),
-            ) => (Err(error.to_string()), None),
+            ) => (Err(error.to_string()), None, None),
         };
-        Update::Tile { tile, lines, oldest }
+        Update::Tile { tile, lines, oldest, ages }
     }
 }
 
-/// Request a tile.
+/// Request a tile. A metric that is refused has no line; if all are, that is an error.
 ///
 /// # Errors
 /// See [`Error`]: that of the host, if its representative has no copy either.
 pub(super) fn ask(client: &mut Client, tile: &TileRequest) -> Result<TileAnswer, Error> {
-    let (mut lines, mut oldest) = (BTreeMap::new(), None);
+    let mut answer = TileAnswer { lines: BTreeMap::new(), oldest: None, ages: Ages::default() };
+    let (mut is_silent, mut refused, mut has_any) = (false, None, false);
     for metric in &tile.metrics {
         let mut series = Vec::new();
         for name in metric.asked() {
-            let answer = history(client, &tile.host, &params(metric, name, tile))?;
-            oldest = answer.oldest.iter().map(|age| age.time.0).chain(oldest).min();
-            series.extend(answer.series);
+            let found = match history(client, &tile.host, &params(metric, name, tile), &mut is_silent) {
+                Ok(found) => found,
+                Err(fault @ Error::Fault { .. }) => {
+                    refused.get_or_insert(fault);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            has_any = true;
+            answer.take_ages(&found);
+            series.extend(found.series);
         }
-        lines.insert(metric.clone(), bounded(lines_of(metric, &series), tile));
+        answer.lines.insert(metric.clone(), bounded(lines_of(metric, &series), tile));
     }
-    Ok(TileAnswer { lines, oldest })
+    match refused {
+        Some(fault) if !has_any => Err(fault),
+        Some(_) | None => Ok(answer),
+    }
+}
+
+impl TileAnswer {
+    fn take_ages(&mut self, found: &History) {
+        let of = |tier: &str| found.oldest.iter().find(|age| age.tier == tier).map(|age| age.time.0);
+        self.oldest = found.oldest.iter().map(|age| age.time.0).chain(self.oldest).min();
+        self.ages = Ages { samples: of("raw"), minutes: of("1m") };
+    }
 }
 
 /// Request the time of the oldest value that a domain has stored.
@@ -123,14 +144,29 @@ pub(super) fn oldest(client: &mut Client, domain: Option<String>) -> Result<Opti
     Ok(answer.history.oldest.iter().map(|age| age.time.0).min())
 }
 
-fn history(client: &mut Client, host: &HostName, params: &HistoryParams) -> Result<History, Error> {
-    let error = match client.call(params, &about(host)) {
-        Err(error @ (Error::Fault { .. } | Error::Late { .. })) => error,
-        other => return other,
+/// The history of a host from itself; where it `is_silent`, from the copy of its domain.
+fn history(
+    client: &mut Client,
+    host: &HostName,
+    params: &HistoryParams,
+    is_silent: &mut bool,
+) -> Result<History, Error> {
+    let copy = |client: &mut Client| {
+        let params = DomainHistoryParams { history: params.clone(), host: Some(host.host.to_string()) };
+        let of_domain = About { host: None, ..about(host) };
+        client.call(&params, &of_domain).map(|answer| answer.history)
     };
-    let params = DomainHistoryParams { history: params.clone(), host: Some(host.host.to_string()) };
-    let of_domain = About { host: None, ..about(host) };
-    client.call(&params, &of_domain).map(|answer| answer.history).map_err(|_| error)
+    if *is_silent {
+        return copy(client);
+    }
+    match client.call(params, &about(host)) {
+        Err(error @ (Error::Fault { .. } | Error::Late { .. })) => {
+            let found = copy(client).map_err(|_| error)?;
+            *is_silent = true;
+            Ok(found)
+        }
+        other => other,
+    }
 }
 
 fn params(metric: &Metric, name: &str, tile: &TileRequest) -> HistoryParams {

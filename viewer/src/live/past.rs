@@ -22,6 +22,10 @@ const PARTS_MAX: usize = 8;
 const ENTRIES_MAX: usize = 10_000;
 /// Limit on processes over all pages: as many as a sensor names in them, and a whole sweep per page.
 const NAMED_MAX: usize = 200_000;
+/// A shorter time without sweeps is not looked up in the minutes.
+const UNSEEN_MIN: Duration = Duration::from_secs(2);
+const TICK: Duration = Duration::from_micros(1);
+const FOREVER: Time = Time::from_micros(i64::MAX);
 /// Spans read from one page.
 const SPANS_MAX: usize = 1_001;
 
@@ -56,11 +60,47 @@ pub(super) fn ask(
             None => break,
         }
     }
-    let has_none = from < to && stored.sweeps.iter().all(|sweep| sweep.processes.is_empty());
-    // Where nothing is stored in full, minutes may be; a sensor of an earlier version has none.
-    let minutes = if has_none { past_minutes::ask(client, missing).ok() } else { None };
-    let minutes = minutes.filter(|minutes| minutes.sweeps.iter().any(|sweep| !sweep.processes.is_empty()));
-    Ok((minutes.unwrap_or(stored), spans))
+    Ok((with_minutes(client, missing, stored, &spans, every)?, spans))
+}
+
+/// What is stored in full, or minutes where it starts without any; it ends where the next minutes may be.
+fn with_minutes(
+    client: &mut Client,
+    missing: &MissingSpan,
+    mut stored: StoredSweeps,
+    spans: &[Span],
+    every: Duration,
+) -> Result<StoredSweeps, Error> {
+    match unseen(&stored, spans, UNSEEN_MIN.max(every * 2)) {
+        None => Ok(stored),
+        Some((start, _)) if start > stored.from => {
+            stored.sweeps.retain(|sweep| sweep.time <= start);
+            stored.to = start.plus(TICK);
+            Ok(stored)
+        }
+        Some((_, limit)) => match past_minutes::ask(client, missing, limit) {
+            Ok(minutes) if minutes.sweeps.iter().any(|sweep| !sweep.processes.is_empty()) => Ok(minutes),
+            // A sensor of an earlier version has none.
+            Ok(_) | Err(Error::Fault { .. }) => Ok(stored),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// The first time of some length without a sweep in full, until the next one, which may be far beyond the period.
+fn unseen(stored: &StoredSweeps, spans: &[Span], least: Duration) -> Option<Span> {
+    let mut since = Some(stored.from);
+    for sweep in &stored.sweeps {
+        match since {
+            _ if sweep.is_whole && sweep.processes.is_empty() => {
+                since.get_or_insert(sweep.time);
+            }
+            Some(start) if sweep.time.since(start) > least => return Some((start, sweep.time)),
+            _ => since = None,
+        }
+    }
+    let next = spans.iter().map(|(from, _)| *from).filter(|from| *from >= stored.to).min();
+    since.filter(|start| stored.to.since(*start) > least).map(|start| (start, next.unwrap_or(FOREVER)))
 }
 
 /// Add a page that starts at `from`. Returns where the next page starts, if there is one.
@@ -123,6 +163,34 @@ mod tests {
         for nonsense in [json!(17.0), json!(3.0), json!(1e9)] {
             assert_eq!(part(17.0, nonsense), (None, 20.0), "it does not go on");
         }
+    }
+
+    #[test]
+    fn the_first_time_without_sweeps_is_found() {
+        let secs = Time::from_secs_f64;
+        let host = HostName::new("demo", "wn01");
+        let process = json!({"pid": 7, "start_ns": 5, "name": "burn"});
+        let sample = |time: f64| json!({"time": time, "what": "sample", "processes": [process]});
+        let gap = |time: f64| json!({"time": time, "what": "gap"});
+        let found = |entries: Vec<Value>, spans: &[Span]| {
+            let answer = read(json!({ "entries": entries }));
+            let sweeps = read_sweeps(&host, &answer).collect();
+            let stored = StoredSweeps::new(secs(10.0), secs(30.0), sweeps);
+            unseen(&stored, spans, UNSEEN_MIN).map(|(from, to)| (from.secs_f64(), to.secs_f64()))
+        };
+        let forever = FOREVER.secs_f64();
+        assert_eq!(found(vec![], &[]), Some((10.0, forever)));
+        let spans = [(secs(1.0), secs(5.0)), (secs(90.0), secs(95.0)), (secs(40.0), secs(50.0))];
+        assert_eq!(found(vec![gap(10.0)], &spans), Some((10.0, 40.0)), "until sweeps follow");
+        assert_eq!(found(vec![sample(17.0)], &[]), Some((10.0, 17.0)), "they start within it");
+        assert_eq!(
+            found(vec![sample(11.0), sample(29.0)], &[]),
+            None,
+            "a process that rests is not reported"
+        );
+        assert_eq!(found(vec![sample(10.0), gap(12.0), sample(13.0)], &[]), None, "a short one");
+        assert_eq!(found(vec![sample(10.0), gap(12.0), sample(20.0)], &[]), Some((12.0, 20.0)));
+        assert_eq!(found(vec![sample(10.0), gap(15.0), gap(16.0)], &[]), Some((15.0, forever)));
     }
 
     #[test]

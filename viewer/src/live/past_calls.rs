@@ -15,10 +15,13 @@ use std::time::Duration;
 use wire::call::Call;
 use wire::time::Time;
 
-/// Calls that are requested before the time, and after it.
-const SIDE_MAX: usize = 5_000;
+/// Calls that are requested before the time, and after it, of a domain that is shown alone.
+pub(super) const SIDE_MAX: usize = 5_000;
 /// A request that failed is repeated after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// The next request follows after this time, and after so many times as long as the last one took.
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_RATIO: u32 = 4;
 
 /// Calls around a time.
 #[derive(Debug, Default)]
@@ -56,12 +59,18 @@ impl PastCalls {
     }
 
     /// Replace the calls by an answer; returns whether anything changed.
-    pub(super) fn take(&mut self, answer: Result<PastCallsAnswer, Error>, now: Duration) -> bool {
+    pub(super) fn take(
+        &mut self,
+        answer: Result<PastCallsAnswer, Error>,
+        now: Duration,
+        took: Duration,
+    ) -> bool {
         self.is_out = false;
         let Ok(answer) = answer else {
             self.not_before = now + AGAIN_AFTER;
             return false;
         };
+        self.not_before = now + PAUSE.max(took * PAUSE_RATIO);
         self.covers = Some(answer.covers);
         self.calls = answer.calls.into_iter().map(|call| (call.id.clone(), call)).collect();
         true
@@ -75,30 +84,55 @@ impl PastCalls {
         had_any
     }
 
+    /// Request them again, as another daemon may answer.
+    pub(super) fn request_again(&mut self) {
+        (self.covers, self.not_before) = (None, Duration::ZERO);
+    }
+
+    /// The times before `oldest` that are not covered.
+    pub(super) fn unloaded_before(&self, oldest: Time) -> impl Iterator<Item = (Time, Time)> + use<> {
+        let start = Time::from_micros(i64::MIN);
+        let (from, until) = self.covers.unwrap_or((start, start));
+        [(start, from), (until, oldest)].into_iter().filter(|(from, until)| from < until)
+    }
+
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Call> {
         self.calls.values()
     }
 }
 
-/// Request the calls around a time.
+/// Request so many calls on each side of a time.
 ///
 /// # Errors
 /// See [`Error`].
-pub(super) fn ask(client: &mut Client, asked: Option<&str>, at: Time) -> Result<PastCallsAnswer, Error> {
+pub(super) fn ask(
+    client: &mut Client,
+    asked: Option<&str>,
+    at: Time,
+    side_max: usize,
+) -> Result<PastCallsAnswer, Error> {
     let mut side = |order: &str, bound: &str| {
-        let params = json!({ "limit": SIDE_MAX, "order": order, bound: at.secs_f64() });
+        let params = json!({ "limit": side_max, "order": order, bound: at.secs_f64() });
         client.ask("domain.calls", &of_domain(asked, params)).map(|answer| answers::calls(&answer))
     };
-    Ok(around(side("newest", "until")?, side("oldest", "since")?))
+    Ok(around(at, side_max, side("newest", "until")?, side("oldest", "since")?))
 }
 
-/// The calls of both sides, and how far they reach.
-pub(super) fn around(before: Vec<Call>, after: Vec<Call>) -> PastCallsAnswer {
-    let is_cut = |calls: &[Call]| calls.len() >= SIDE_MAX;
+/// The calls of both sides of a time, and how far they reach: the time itself is covered, whatever was answered.
+pub(super) fn around(
+    at: Time,
+    side_max: usize,
+    mut before: Vec<Call>,
+    mut after: Vec<Call>,
+) -> PastCallsAnswer {
+    let is_cut = |calls: &[Call]| calls.len() >= side_max;
     let from = before.iter().filter_map(latest).min().filter(|_| is_cut(&before));
     let until = after.iter().filter_map(latest).max().filter(|_| is_cut(&after));
-    let covers = (from.unwrap_or(Time::from_micros(i64::MIN)), until.unwrap_or(Time::from_micros(i64::MAX)));
-    PastCallsAnswer { calls: before.into_iter().chain(after).collect(), covers }
+    let from = from.map_or(Time::from_micros(i64::MIN), |from| from.min(at));
+    let until = until.map_or(Time::from_micros(i64::MAX), |until| until.max(at));
+    before.truncate(side_max);
+    after.truncate(side_max);
+    PastCallsAnswer { calls: before.into_iter().chain(after).collect(), covers: (from, until) }
 }
 
 #[cfg(test)]
@@ -129,15 +163,33 @@ mod tests {
         past.ask();
         assert!(!is_due(&past, at(20_000.0), sec), "one request at a time");
         let (before, after) = (calls((15_001..=20_000).rev()), calls(20_000..20_100));
-        assert!(past.take(Ok(around(before, after)), sec));
+        assert!(past.take(Ok(around(at(20_000.0), SIDE_MAX, before, after)), sec, sec));
         assert_eq!(past.iter().len(), 5_099);
+        assert!(!is_due(&past, at(15_000.0), 4 * sec), "not at once while the line is dragged");
+        let unloaded: Vec<_> = past.unloaded_before(at(50_000.0)).collect();
+        assert_eq!(unloaded, [(Time::from_micros(i64::MIN), at(15_001.0))]);
         for (secs, expected) in [(15_001.0, false), (15_000.0, true), (20_050.0, false), (49_000.0, false)] {
-            assert_eq!(is_due(&past, at(secs), sec), expected, "{secs}");
+            assert_eq!(is_due(&past, at(secs), 5 * sec), expected, "{secs}");
         }
         past.ask();
-        assert!(!past.take(Err(Error::Fault { code: 1, message: "gone".into() }), sec));
+        assert!(!past.take(Err(Error::Fault { code: 1, message: "gone".into() }), sec, sec));
         assert!(!is_due(&past, at(1.0), 5 * sec) && is_due(&past, at(1.0), 11 * sec), "later");
         assert!(past.clear() && !past.clear());
         assert!(is_due(&past, at(20_000.0), 11 * sec));
+        let unloaded: Vec<_> = past.unloaded_before(at(50_000.0)).collect();
+        assert_eq!(unloaded, [(Time::from_micros(i64::MIN), at(50_000.0))]);
+    }
+
+    #[test]
+    fn a_daemon_that_answers_other_calls_is_not_asked_without_end() {
+        let (at, sec) = (synthetic::time_f(20_000.0), Duration::from_secs(1));
+        let mut past = PastCalls::default();
+        let newest = || calls((40_000..40_200).rev());
+        past.ask();
+        past.take(Ok(around(at, 100, newest(), newest())), sec, sec);
+        assert!(past.iter().len() <= 200);
+        assert_eq!(past.due(at, None), None);
+        past.request_again();
+        assert_eq!(past.due(at, None), Some(Duration::ZERO), "another daemon may answer");
     }
 }

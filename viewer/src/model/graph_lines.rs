@@ -6,7 +6,7 @@
 use super::Model;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::{Metric, Shows};
-use crate::graphs::tiles::{Level, Lines, Point, TileRequest, View};
+use crate::graphs::tiles::{Ages, Level, Lines, Point, TileRequest, View};
 use crate::series::{FRESH, HostSeries};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ impl Model {
     /// Whether the values of a host are read from what is stored.
     fn is_stored(&self, host: &HostName) -> bool {
         let is_old = self.now().since(self.graph_range().0) > RECEIVED;
-        is_old || self.graphs.has_error(host)
+        let has_none = || self.graphs.series_of(host).is_none_or(BTreeMap::is_empty);
+        is_old || (self.graphs.has_error(host) && has_none())
     }
 
     fn level(&self, range: (Time, Time)) -> Level {
@@ -138,12 +139,12 @@ impl Model {
         let (lines, step) = self.graphs.tiles().lines(host, metric, range, level);
         let secs = |time: Time| seconds(range.0, time);
         let line = |(name, points): (&str, &Vec<Point>)| {
-            let points = reduced(points, range, columns.max(1));
+            let (points, column) = reduced(points, range, columns.max(1));
             GraphLine {
                 name: name.to_owned(),
                 points: points.iter().map(|point| [secs(point.time), point.mean]).collect(),
                 bounds: points.iter().map(|point| [secs(point.time), point.least, point.greatest]).collect(),
-                joined_secs: (step.as_secs_f64() * GAP_STEPS).max(FRESH.as_secs_f64()),
+                joined_secs: (step.as_secs_f64() * GAP_STEPS + column).max(FRESH.as_secs_f64()),
                 is_earlier: false,
             }
         };
@@ -167,6 +168,7 @@ impl Model {
             return known.unwrap_or_default().into_iter().map(value).collect();
         }
         let level = self.level(self.graph_range());
+        let level = self.graphs.tiles().level_of(host, self.graph_range(), level);
         // As far back as a line that ends there may be joined.
         let range = (at.minus(FRESH.max(level.step() * 2)), at);
         let lines = self.stored_lines(host, metric, shows, Part { range, level, columns: usize::MAX });
@@ -214,6 +216,9 @@ impl Model {
         let range = self.graph_range();
         let stored: Vec<HostName> =
             self.graphs.hosts().iter().filter(|host| self.is_stored(host)).cloned().collect();
+        if stored.is_empty() && self.earlier_range().is_none() {
+            self.graphs.tiles_mut().forget_errors();
+        }
         let metrics = self.graphs.choice().metrics();
         let view = View { hosts: &stored, metrics: &metrics, range, level: self.level(range) };
         let mut requests = self.graphs.tiles_mut().missing(&view, now);
@@ -235,8 +240,12 @@ impl Model {
         at: Time,
         tile: &TileRequest,
         lines: Result<BTreeMap<Metric, Lines>, String>,
-        oldest: Option<Time>,
+        (oldest, ages): (Option<Time>, Option<Ages>),
     ) {
+        self.graphs.tile_answered(tile);
+        if let Some(ages) = ages {
+            self.graphs.tiles_mut().set_ages(&tile.host, ages);
+        }
         self.graphs.tiles_mut().take(tile, lines, at);
         if let Some(oldest) = oldest {
             self.clock.reach_back(oldest);
@@ -244,11 +253,12 @@ impl Model {
     }
 }
 
-/// The points, or where there are more than columns one for each: the mean of means, and the extremes of all.
+/// The points, or where there are more than columns one for each: the mean of means, and the extremes of all; and the
+/// width of the columns in seconds.
 #[allow(clippy::cast_precision_loss)]
-fn reduced(points: &[Point], (from, to): (Time, Time), columns: usize) -> Cow<'_, [Point]> {
+fn reduced(points: &[Point], (from, to): (Time, Time), columns: usize) -> (Cow<'_, [Point]>, f64) {
     if points.len() <= columns {
-        return Cow::Borrowed(points);
+        return (Cow::Borrowed(points), 0.0);
     }
     let width = to.micros().saturating_sub(from.micros()).max(1) / i64::try_from(columns).unwrap_or(i64::MAX);
     let column = |point: &Point| point.time.micros().div_euclid(width.max(1));
@@ -262,7 +272,7 @@ fn reduced(points: &[Point], (from, to): (Time, Time), columns: usize) -> Cow<'_
             greatest: merged(f64::max, |point| point.greatest).unwrap_or(f64::NAN),
         }
     });
-    Cow::Owned(merged.collect())
+    (Cow::Owned(merged.collect()), width as f64 / 1e6)
 }
 
 /// Seconds from one time to another, which may be earlier.
@@ -286,15 +296,13 @@ mod tests {
         };
         let mut points: Vec<Point> = (0..1_000).map(|secs| point(secs, 2.0)).collect();
         points[777] = point(777, 102.0);
-        let merged = reduced(&points, (at(0), at(1_000)), 100);
+        let (merged, column) = reduced(&points, (at(0), at(1_000)), 100);
+        assert_eq!(column, 10.0);
         assert_eq!((merged.len(), merged[77].time), (100, at(770)));
         assert_eq!((merged[77].mean, merged[77].least, merged[77].greatest), (12.0, 1.0, 103.0));
         assert_eq!((merged[78].mean, merged[78].greatest), (2.0, 3.0));
-        assert_eq!(
-            reduced(&points[..100], (at(0), at(1_000)), 100).len(),
-            100,
-            "as they are where they have room"
-        );
-        assert!(reduced(&points, (at(5), at(5)), 1).len() <= 1_000, "no width at all");
+        let (few, column) = reduced(&points[..100], (at(0), at(1_000)), 100);
+        assert_eq!((few.len(), column), (100, 0.0), "as they are where they have room");
+        assert_eq!(reduced(&points, (at(0), at(1_000)), 7).0.len(), 7);
     }
 }

@@ -192,6 +192,11 @@ impl Graphs {
         *tiles != self.tiles_requested
     }
 
+    /// A tile was answered: if it is missing still, it is requested again.
+    pub(super) fn tile_answered(&mut self, tile: &TileRequest) {
+        self.tiles_requested.retain(|requested| requested != tile);
+    }
+
     pub(super) fn tiles_requested(&mut self, tiles: Vec<TileRequest>) {
         self.tiles_requested = tiles;
     }

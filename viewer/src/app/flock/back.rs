@@ -5,6 +5,7 @@
 use crate::app::command::Commands;
 use crate::app::text::{count, moment, span};
 use crate::app::theme::{self, Colors};
+use crate::flock::past::SPEED_MAX;
 use crate::model::{Model, TimeChange};
 use crate::timeline::Mode;
 use egui::{Align2, Button, Rect, RichText, Ui, vec2};
@@ -44,6 +45,11 @@ pub(super) fn show(model: &Model, ui: &mut Ui, colors: Colors, inner: Rect, comm
 
 /// Why no process is seen at a time, and the nearest time when one is.
 fn explanation(model: &Model, time: Time) -> (String, Option<Time>) {
+    let is_replayed = model.timeline().mode() == Mode::Playing;
+    if is_replayed && model.timeline().speed() > SPEED_MAX {
+        let text = "what is requested would be over before it arrives";
+        return (format!("Processes are shown up to a speed of {SPEED_MAX}×: {text}."), None);
+    }
     if model.flock().may_get_past() {
         return ("Asking the sensors for what they kept of this moment …".to_owned(), None);
     }

@@ -237,6 +237,48 @@ fn hosts_that_hang_leave_room_for_domains() {
 }
 
 #[test]
+fn the_oldest_values_are_asked_seldom_and_sooner_after_a_failure() {
+    let mut cache = cache(&["demo"]);
+    answer(&mut cache, "demo", SEC);
+    let is_asked = |cache: &mut Cache, now: Duration| {
+        let questions = std::iter::from_fn(|| cache.question(now, synthetic::latest()));
+        questions.filter(|question| matches!(question, Question::Oldest(_))).count()
+    };
+    let take = |cache: &mut Cache, oldest, now| {
+        let asked = Some("demo".to_owned());
+        cache.take(Answer::Oldest { asked, oldest }, now, synthetic::latest(), SEC);
+    };
+    assert_eq!((is_asked(&mut cache, SEC), is_asked(&mut cache, SEC)), (1, 0));
+    take(&mut cache, Err(silent()), SEC);
+    assert_eq!((is_asked(&mut cache, 30 * SEC), is_asked(&mut cache, 32 * SEC)), (0, 1));
+    take(&mut cache, Ok(None), 32 * SEC);
+    assert_eq!((is_asked(&mut cache, 500 * SEC), is_asked(&mut cache, 640 * SEC)), (0, 1));
+    take(&mut cache, Ok(None), 640 * SEC);
+    // Its hosts are gone: it is not asked, and nothing wakes for it.
+    let none = PollResult { hosts: Some(("demo".to_owned(), Vec::new(), 0)), ..PollResult::default() };
+    self::take(&mut cache, "demo", none, 2_000 * SEC);
+    assert_eq!(is_asked(&mut cache, 2_000 * SEC), 0);
+    assert!(cache.next_due().is_none_or(|due| due >= 2_000 * SEC), "{:?}", cache.next_due());
+}
+
+#[test]
+fn calls_of_many_domains_take_the_room_of_the_newest_alone() {
+    let names: Vec<String> = (0..6).map(|number| format!("d{number}")).collect();
+    let mut cache = cache(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for name in &names {
+        answer(&mut cache, name, SEC);
+    }
+    let at = synthetic::time_f(-86_400.0 * 300.0);
+    cache.look_at(Some(at));
+    let questions = std::iter::from_fn(|| cache.question(SEC, synthetic::latest()));
+    let sides = questions.filter_map(|question| match question {
+        Question::PastCalls { side_max, .. } => Some(side_max),
+        _ => None,
+    });
+    assert_eq!(sides.collect::<Vec<_>>(), [CALLS_MAX / 24; 5], "as many as have askers");
+}
+
+#[test]
 fn calls_around_a_time_of_the_past_are_in_the_grid_while_it_is_looked_at() {
     let mut cache = cache(&["demo"]);
     names(&mut cache, SEC);
@@ -249,15 +291,19 @@ fn calls_around_a_time_of_the_past_are_in_the_grid_while_it_is_looked_at() {
     let at = synthetic::time_f(-86_400.0 * 300.0);
     assert!(!cache.look_at(Some(at)));
     let asked = Some("demo".to_owned());
-    assert_eq!(past_calls(&mut cache, SEC), Some(Question::PastCalls { asked: asked.clone(), at }));
+    assert_eq!(
+        past_calls(&mut cache, SEC),
+        Some(Question::PastCalls { asked: asked.clone(), at, side_max: 5_000 })
+    );
     assert_eq!(past_calls(&mut cache, SEC), None, "one at a time");
     let mut old = synthetic::call("demo:old", "ada", &["wn01"]);
     (old.submitted, old.started, old.ended) = (Some(at), Some(at), Some(at.plus(SEC)));
     let calls = vec![old, synthetic::call("demo:1", "ada", &["wn01"])];
+    let around = |calls: Vec<Call>| crate::live::past_calls::around(at, 5_000, calls, Vec::new());
     let take = |cache: &mut Cache, answer| {
         cache.take(Answer::PastCalls { asked: asked.clone(), answer }, SEC, synthetic::latest(), SEC)
     };
-    let changes = take(&mut cache, Ok(crate::live::past_calls::around(calls.clone(), Vec::new())));
+    let changes = take(&mut cache, Ok(around(calls.clone())));
     assert!(changes.grid);
     let ids = |cache: &Cache| {
         let grid = cache.grid(SEC, synthetic::latest());
@@ -265,6 +311,6 @@ fn calls_around_a_time_of_the_past_are_in_the_grid_while_it_is_looked_at() {
     };
     assert_eq!(ids(&cache), ["demo:old", "demo:1"], "none twice");
     assert!(cache.look_at(None) && ids(&cache) == ["demo:1"]);
-    let changes = take(&mut cache, Ok(crate::live::past_calls::around(calls, Vec::new())));
+    let changes = take(&mut cache, Ok(around(calls)));
     assert!(!changes.grid && ids(&cache) == ["demo:1"], "an answer that comes too late");
 }

@@ -5,7 +5,7 @@
 
 use super::FlockState;
 use crate::feed;
-use crate::flock::past::{MissingSpan, Pace, Span, StoredSweeps, shifted};
+use crate::flock::past::{MissingSpan, Pace, SPEED_MAX, Span, StoredSweeps, shifted};
 use crate::flock::sweep::HostName;
 use crate::timeline::{Mode, Timeline};
 use std::collections::BTreeMap;
@@ -97,7 +97,10 @@ impl FlockState {
         if !self.is_seen(now) {
             return Vec::new();
         }
-        let speed = timeline.speed();
+        let speed = match timeline.mode() {
+            Mode::Live | Mode::Playing => timeline.speed(),
+            Mode::Paused => timeline.speed().min(SPEED_MAX),
+        };
         let every = Duration::from_secs_f64((1.0 / self.rate_hz).max(speed / HZ_MAX));
         let mut missing_spans = match timeline.mode() {
             Mode::Live => Vec::new(),

@@ -58,7 +58,7 @@ fn answer(app: &mut App, tile: TileRequest) {
     let points: Vec<Point> = times.take_while(|time| *time < to).map(point).collect();
     let lines = Lines::from([("load of 1 minute".to_owned(), points)]);
     let lines = Ok(BTreeMap::from([(Metric::Load, lines)]));
-    app.take(now(), Update::Tile { tile, lines, oldest: None });
+    app.take(now(), Update::Tile { tile, lines, oldest: None, ages: None });
 }
 
 /// Have everything answered that is requested; the number of tiles.
