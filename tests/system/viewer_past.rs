@@ -96,7 +96,6 @@ impl Site {
             let (from, to) = (until.minus(long).secs_f64(), until.secs_f64());
             values.iter().copied().filter(|(time, _)| *time >= from && *time < to).collect()
         };
-        println!("{metric} {span}: {} drawn, {} shown", drawn.len(), shown.len());
         let (drawn, shown) = (within(&drawn), within(&shown));
         assert!(!drawn.is_empty(), "{metric} {span}");
         assert_eq!(drawn.len(), shown.len(), "{metric} {span}");

@@ -3,8 +3,9 @@
 //!
 //! Pure. Names are those of `sensor.metrics`. Not here: conversion of counters (`live::rates`).
 
-use super::tiles::Point;
+use super::tiles::Pieces;
 use crate::series::Series;
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// Maximum length of a metric name in the input field.
@@ -32,9 +33,9 @@ impl Values for Series {
     }
 }
 
-impl Values for Vec<Point> {
+impl Values for Pieces<'_> {
     fn has_values(&self) -> bool {
-        !self.is_empty()
+        self.iter().next().is_some()
     }
 }
 
@@ -151,9 +152,9 @@ impl Metric {
 
     /// Its lines among those of a host, in display order, without empty ones.
     #[must_use]
-    pub fn lines<'a, V: Values>(
+    pub fn lines<'a, K: Borrow<str> + Ord, V: Values>(
         &self,
-        series: &'a BTreeMap<String, V>,
+        series: &'a BTreeMap<K, V>,
         shows: Shows,
     ) -> Vec<(&'a str, &'a V)> {
         if let (Some(whole), Shows::Total) = (self.whole(), shows) {
@@ -164,7 +165,12 @@ impl Metric {
             let known = usual.iter().filter_map(|name| series.get_key_value(*name));
             return known.filter_map(line).collect();
         }
-        series.iter().filter(|(name, _)| self.has(name)).filter_map(line).take(LINES_MAX).collect()
+        series
+            .iter()
+            .filter(|(name, _)| self.has((*name).borrow()))
+            .filter_map(line)
+            .take(LINES_MAX)
+            .collect()
     }
 
     /// Whether a line belongs to it.
@@ -191,8 +197,8 @@ impl Metric {
     }
 }
 
-fn line<'a, V: Values>((name, values): (&'a String, &'a V)) -> Option<(&'a str, &'a V)> {
-    values.has_values().then_some((name.as_str(), values))
+fn line<'a, K: Borrow<str>, V: Values>((name, values): (&'a K, &'a V)) -> Option<(&'a str, &'a V)> {
+    values.has_values().then_some((name.borrow(), values))
 }
 
 /// Whether a line belongs to a built-in metric.

@@ -78,6 +78,28 @@ pub struct Point {
 /// Lines by name, each the oldest value first.
 pub type Lines = BTreeMap<String, Vec<Point>>;
 
+/// The values of a line, from one tile after another.
+#[derive(Clone, Debug, Default)]
+pub struct Pieces<'a>(Vec<&'a [Point]>);
+
+impl<'a> Pieces<'a> {
+    /// Of these tiles, in order.
+    #[must_use]
+    pub fn of(pieces: Vec<&'a [Point]>) -> Pieces<'a> {
+        Pieces(pieces)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Point> {
+        self.0.iter().copied().flatten()
+    }
+
+    /// Number of values.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|piece| piece.len()).sum()
+    }
+}
+
 /// A tile of some metrics of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TileRequest {
@@ -287,9 +309,9 @@ impl Tiles {
         metric: &Metric,
         range: (Time, Time),
         level: Level,
-    ) -> (Lines, Duration) {
+    ) -> (BTreeMap<&str, Pieces<'_>>, Duration) {
         let level = self.level_of(host, range, level);
-        let mut lines = Lines::new();
+        let mut lines = BTreeMap::<&str, Pieces<'_>>::new();
         let mut longest = level.step();
         let tile = level.tile_micros();
         for number in level.tile_at(range.0)..=level.tile_at(range.1) {
@@ -303,11 +325,12 @@ impl Tiles {
                 for (name, points) in tile.iter() {
                     let first = points.partition_point(|point| point.time < start);
                     let last = points.partition_point(|point| point.time < end).max(first);
-                    lines.entry(name.clone()).or_default().extend_from_slice(&points[first..last]);
+                    if first < last {
+                        lines.entry(name.as_str()).or_default().0.push(&points[first..last]);
+                    }
                 }
             }
         }
-        lines.retain(|_, points| !points.is_empty());
         (lines, longest)
     }
 

@@ -6,9 +6,8 @@
 use super::Model;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::{Metric, Shows};
-use crate::graphs::tiles::{Ages, Level, Lines, Point, TileRequest, View};
+use crate::graphs::tiles::{Ages, Level, Lines, Pieces, Point, TileRequest, View};
 use crate::series::{FRESH, HostSeries};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,8 +137,8 @@ impl Model {
     ) -> Vec<GraphLine> {
         let (lines, step) = self.graphs.tiles().lines(host, metric, range, level);
         let secs = |time: Time| seconds(range.0, time);
-        let line = |(name, points): (&str, &Vec<Point>)| {
-            let (points, column) = reduced(points, range, columns.max(1));
+        let line = |(name, pieces): (&str, &Pieces<'_>)| {
+            let (points, column) = reduced(pieces, range, columns.max(1));
             GraphLine {
                 name: name.to_owned(),
                 points: points.iter().map(|point| [secs(point.time), point.mean]).collect(),
@@ -191,11 +190,11 @@ impl Model {
         for host in self.graphs.hosts().iter().filter(|host| self.is_stored(host)) {
             for metric in &metrics {
                 let (lines, _) = self.graphs.tiles().lines(host, metric, (from, to), self.level((from, to)));
-                let within = |point: &Point| point.time >= from && point.time < to;
-                found.extend(lines.into_iter().map(|(name, mut points)| {
-                    points.retain(within);
-                    let values = points.into_iter().map(|point| (point.time, point.mean)).collect();
-                    StoredLine { host: host.clone(), name, values }
+                let within = |point: &&Point| point.time >= from && point.time < to;
+                found.extend(lines.into_iter().map(|(name, pieces)| {
+                    let points = pieces.iter().filter(within);
+                    let values = points.map(|point| (point.time, point.mean)).collect();
+                    StoredLine { host: host.clone(), name: name.to_owned(), values }
                 }));
             }
         }
@@ -256,23 +255,33 @@ impl Model {
 /// The points, or where there are more than columns one for each: the mean of means, and the extremes of all; and the
 /// width of the columns in seconds.
 #[allow(clippy::cast_precision_loss)]
-fn reduced(points: &[Point], (from, to): (Time, Time), columns: usize) -> (Cow<'_, [Point]>, f64) {
-    if points.len() <= columns {
-        return (Cow::Borrowed(points), 0.0);
+fn reduced(pieces: &Pieces<'_>, (from, to): (Time, Time), columns: usize) -> (Vec<Point>, f64) {
+    if pieces.count() <= columns {
+        return (pieces.iter().copied().collect(), 0.0);
     }
-    let width = to.micros().saturating_sub(from.micros()).max(1) / i64::try_from(columns).unwrap_or(i64::MAX);
-    let column = |point: &Point| point.time.micros().div_euclid(width.max(1));
-    let merged = points.chunk_by(|one, next| column(one) == column(next)).map(|points| {
-        let merged = |of: fn(f64, f64) -> f64, value: fn(&Point) -> f64| points.iter().map(value).reduce(of);
-        let sum: f64 = points.iter().map(|point| point.mean).sum();
-        Point {
-            time: points[0].time,
-            mean: sum / points.len() as f64,
-            least: merged(f64::min, |point| point.least).unwrap_or(f64::NAN),
-            greatest: merged(f64::max, |point| point.greatest).unwrap_or(f64::NAN),
+    let whole = to.micros().saturating_sub(from.micros()).max(1);
+    let width = (whole / i64::try_from(columns).unwrap_or(i64::MAX)).max(1);
+    let mut merged: Vec<Point> = Vec::with_capacity(columns + 3);
+    let (mut end, mut count) = (i64::MIN, 1.0);
+    for point in pieces.iter() {
+        match merged.last_mut() {
+            // The mean is a sum until the column is over.
+            Some(column) if point.time.micros() < end => {
+                column.mean += point.mean;
+                column.least = column.least.min(point.least);
+                column.greatest = column.greatest.max(point.greatest);
+                count += 1.0;
+            }
+            before => {
+                before.into_iter().for_each(|column| column.mean /= count);
+                end = point.time.micros().div_euclid(width).saturating_add(1).saturating_mul(width);
+                count = 1.0;
+                merged.push(*point);
+            }
         }
-    });
-    (Cow::Owned(merged.collect()), width as f64 / 1e6)
+    }
+    merged.last_mut().into_iter().for_each(|column| column.mean /= count);
+    (merged, width as f64 / 1e6)
 }
 
 /// Seconds from one time to another, which may be earlier.
@@ -288,21 +297,19 @@ mod tests {
     #[test]
     fn many_points_are_merged_by_column_and_no_extreme_is_lost() {
         let at = |secs: i64| Time::from_micros(secs * 1_000_000);
-        let point = |secs: i64, value: f64| Point {
-            time: at(secs),
-            mean: value,
-            least: value - 1.0,
-            greatest: value + 1.0,
-        };
+        let point =
+            |secs: i64, mean: f64| Point { time: at(secs), mean, least: mean - 1.0, greatest: mean + 1.0 };
         let mut points: Vec<Point> = (0..1_000).map(|secs| point(secs, 2.0)).collect();
         points[777] = point(777, 102.0);
-        let (merged, column) = reduced(&points, (at(0), at(1_000)), 100);
+        let pieces = Pieces::of(vec![&points[..333], &points[333..]]);
+        let (merged, column) = reduced(&pieces, (at(0), at(1_000)), 100);
         assert_eq!(column, 10.0);
         assert_eq!((merged.len(), merged[77].time), (100, at(770)));
         assert_eq!((merged[77].mean, merged[77].least, merged[77].greatest), (12.0, 1.0, 103.0));
         assert_eq!((merged[78].mean, merged[78].greatest), (2.0, 3.0));
-        let (few, column) = reduced(&points[..100], (at(0), at(1_000)), 100);
+        assert_eq!((merged[33].mean, merged[99].mean), (2.0, 2.0), "over the end of a tile; the last one");
+        let (few, column) = reduced(&Pieces::of(vec![&points[..100]]), (at(0), at(1_000)), 100);
         assert_eq!((few.len(), column), (100, 0.0), "as they are where they have room");
-        assert_eq!(reduced(&points, (at(0), at(1_000)), 7).0.len(), 7);
+        assert_eq!(reduced(&pieces, (at(0), at(1_000)), 7).0.len(), 7);
     }
 }

@@ -75,7 +75,12 @@ impl Line {
         }
         let color = self.color.gamma_multiply(0.22);
         for piece in self.line.bounds.chunk_by(|one, next| next[0] - one[0] <= farthest) {
+            if piece.iter().all(|[_, least, greatest]| least >= greatest) {
+                continue;
+            }
             let mut mesh = Mesh::default();
+            mesh.reserve_vertices(2 * piece.len());
+            mesh.reserve_triangles(2 * piece.len());
             for &[secs, least, greatest] in piece {
                 mesh.colored_vertex(pos([secs, least]), color);
                 mesh.colored_vertex(pos([secs, greatest]), color);
@@ -84,9 +89,7 @@ impl Line {
                 mesh.add_triangle(first, first + 1, first + 2);
                 mesh.add_triangle(first + 1, first + 2, first + 3);
             }
-            if piece.iter().any(|[_, least, greatest]| least < greatest) {
-                painter.add(Shape::mesh(mesh));
-            }
+            painter.add(Shape::mesh(mesh));
         }
     }
 }

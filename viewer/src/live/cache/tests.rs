@@ -271,9 +271,8 @@ fn calls_of_many_domains_take_the_room_of_the_newest_alone() {
     let at = synthetic::time_f(-86_400.0 * 300.0);
     cache.look_at(Some(at));
     let questions = std::iter::from_fn(|| cache.question(SEC, synthetic::latest()));
-    let sides = questions.filter_map(|question| match question {
-        Question::PastCalls { side_max, .. } => Some(side_max),
-        _ => None,
+    let sides = questions.filter_map(|question| {
+        if let Question::PastCalls { side_max, .. } = question { Some(side_max) } else { None }
     });
     assert_eq!(sides.collect::<Vec<_>>(), [CALLS_MAX / 24; 5], "as many as have askers");
 }
