@@ -206,6 +206,22 @@ pub struct Id {
     pub number: u16,
 }
 
+impl Id {
+    /// The id that is written like this, if it is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Id> {
+        let mut parts = text.split('-');
+        let sensor = parts.next().filter(|key| key.len() == 16)?;
+        let id = Id {
+            sensor: SensorKey(u64::from_str_radix(sensor, 16).ok()?),
+            generation: Generation(parts.next()?.parse().ok()?),
+            offset: parts.next()?.parse().ok()?,
+            number: parts.next().map_or(Ok(0), str::parse).ok()?,
+        };
+        parts.next().is_none().then_some(id)
+    }
+}
+
 impl fmt::Display for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Formatted part by part for speed: it is in every event of an answer.
@@ -251,6 +267,17 @@ pub struct Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_read_as_it_is_written() {
+        for number in [0, 7] {
+            let id = Id { sensor: SensorKey(0x1f), generation: Generation(3), offset: 1 << 40, number };
+            assert_eq!(Id::parse(&id.to_string()), Some(id));
+        }
+        for none in ["", "1f-3-4", "000000000000001f-3", "000000000000001f-3-4-5-6", "000000000000001f-3-x"] {
+            assert_eq!(Id::parse(none), None, "{none:?}");
+        }
+    }
 
     #[test]
     fn every_word_comes_back() {

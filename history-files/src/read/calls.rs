@@ -2,15 +2,15 @@
 //!
 //! Not here: which of them are wanted (`CallsParams::fit`), how a file is read ([`super`]).
 
+use super::columns::{all, text_of, time_of};
 use crate::day::DayFile;
 use crate::destination::Destination;
 use crate::error::Error;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Int32Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, Int32Array, ListArray, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_array::{Int32Array, ListArray, RecordBatch, StringArray, TimestampMicrosecondArray};
 use wire::call::{Call, State};
 use wire::event::Outcome;
-use wire::time::Time;
 
 const TEXTS: [&str; 9] =
     ["id", "job", "name", "user", "submitted_from", "outcome", "exit_code", "signal", "reason"];
@@ -46,14 +46,6 @@ struct Columns<'a> {
     numbers: [&'a Int32Array; NUMBERS.len()],
 }
 
-/// The columns of these names; `None` if one lacks or has other values.
-fn all<'a, T, const N: usize>(
-    names: [&str; N],
-    column: impl Fn(&str) -> Option<&'a T>,
-) -> Option<[&'a T; N]> {
-    names.into_iter().map(column).collect::<Option<Vec<_>>>()?.try_into().ok()
-}
-
 impl<'a> Columns<'a> {
     fn of(batch: &'a RecordBatch) -> Option<Columns<'a>> {
         let lists = all(LISTS, |name| batch.column_by_name(name)?.as_list_opt::<i32>())?;
@@ -69,17 +61,14 @@ impl<'a> Columns<'a> {
     }
 
     fn call(&self, row: usize) -> Call {
-        let time = |column: &TimestampMicrosecondArray| {
-            (!column.is_null(row)).then(|| Time::from_micros(column.value(row)))
-        };
         let list = |column: &ListArray| {
             let values = column.value(row);
             values.as_string::<i32>().iter().flatten().map(Into::into).collect()
         };
         let number = |column: &Int32Array| u32::try_from(column.value(row)).unwrap_or_default();
         let [id, job, name, user, from, outcome, code, signal, reason] =
-            self.texts.map(|column| if column.is_null(row) { "" } else { column.value(row) });
-        let [submitted, offered, selected, started, ended] = self.times.map(time);
+            self.texts.map(|column| text_of(column, row));
+        let [submitted, offered, selected, started, ended] = self.times.map(|column| time_of(column, row));
         let [offers, hosts] = self.lists.map(list);
         let [tries, events] = self.numbers.map(number);
         Call {

@@ -3,13 +3,14 @@
 //! Rule: rows are passed on as buckets of their minute or hour, so an answer is merged as from a store. Not here: the
 //! merging (`store::merge`), how a file is read ([`super`]).
 
+use super::columns::{Maps, text_of};
 use super::{Opened, skip};
 use crate::day::DayFile;
 use crate::destination::Destination;
 use crate::error::Error;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
-use arrow_array::{Array as _, BooleanArray, Float64Array, MapArray, RecordBatch, StringArray};
+use arrow_array::{Array as _, BooleanArray, Float64Array, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowPredicateFn, RowFilter};
@@ -146,9 +147,7 @@ struct Columns<'a> {
     names: &'a StringArray,
     units: &'a StringArray,
     types: &'a StringArray,
-    labels: &'a MapArray,
-    /// Names of all labels, and their values.
-    label_texts: (&'a StringArray, &'a StringArray),
+    labels: Maps<'a>,
     /// Minimum, maximum, sum, last value, increase and its seconds.
     values: [&'a Float64Array; 6],
 }
@@ -158,10 +157,8 @@ impl<'a> Columns<'a> {
     fn of(batch: &'a RecordBatch) -> Option<Columns<'a>> {
         let texts = |name| batch.column_by_name(name)?.as_string_opt::<i32>();
         let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<Float64Type>();
-        let labels: &MapArray = batch.column_by_name("labels")?.as_map_opt()?;
         Some(Columns {
-            labels,
-            label_texts: (labels.keys().as_string_opt()?, labels.values().as_string_opt()?),
+            labels: Maps::of(batch, "labels")?,
             times: batch.column_by_name("time")?.as_primitive_opt::<TimestampMicrosecondType>()?.values(),
             counts: batch.column_by_name("count")?.as_primitive_opt::<Int64Type>()?.values(),
             hosts: texts("host")?,
@@ -206,19 +203,13 @@ impl<'a> Columns<'a> {
     fn is_one_series(&self, one: usize, other: usize) -> bool {
         let is_same = |texts: &StringArray| texts.value(one) == texts.value(other);
         [self.names, self.hosts, self.units, self.types].into_iter().all(is_same)
-            && self.labels_of(one).eq(self.labels_of(other))
-    }
-
-    fn labels_of(&self, row: usize) -> impl Iterator<Item = (&str, &str)> {
-        let (names, values) = self.label_texts;
-        let offset = |row: usize| usize::try_from(self.labels.value_offsets()[row]).unwrap_or_default();
-        (offset(row)..offset(row + 1)).map(|at| (names.value(at), values.value(at)))
+            && self.labels.row(one).eq(self.labels.row(other))
     }
 
     fn key(&self, row: usize) -> Key {
-        let labels = self.labels_of(row).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let unit = if self.units.is_null(row) { "" } else { self.units.value(row) };
-        (self.names.value(row).to_owned(), labels, unit.to_owned(), self.types.value(row).to_owned())
+        let labels = self.labels.row(row).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let unit = text_of(self.units, row).to_owned();
+        (self.names.value(row).to_owned(), labels, unit, self.types.value(row).to_owned())
     }
 
     fn bucket(&self, row: usize) -> Bucket {

@@ -1,8 +1,10 @@
 //! Reading exported days: of a file only the parts that are needed.
 //!
-//! Shell. Not here: which rows they are ([`metrics`], [`calls`]), which days there are ([`Destination::days`]).
+//! Shell. Not here: which rows they are ([`metrics`], [`calls`], [`events`]), which days there are ([`Destination::days`]).
 
 pub mod calls;
+mod columns;
+pub mod events;
 pub mod metrics;
 mod skip;
 

@@ -9,6 +9,23 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 use wire::time::Time;
 
+/// The groups of rows that can have any of this time, the end included.
+pub(crate) fn within(metadata: &ParquetMetaData, since: Option<Time>, until: Option<Time>) -> Vec<usize> {
+    let may_have = |number: &usize| {
+        times(metadata.row_group(*number)).is_none_or(|(min, max)| {
+            since.is_none_or(|since| max >= since) && until.is_none_or(|until| min <= until)
+        })
+    };
+    (0..metadata.num_row_groups()).filter(may_have).collect()
+}
+
+/// The first and the last time of a group, if it says so.
+fn times(group: &RowGroupMetaData) -> Option<(Time, Time)> {
+    let (min, max) = bounds(group.column(place(group, "time")?).statistics()?)?;
+    let time = |bytes: &[u8]| bytes.try_into().map(i64::from_le_bytes).map(Time::from_micros).ok();
+    time(min).zip(time(max))
+}
+
 /// The groups of rows that can have what is wanted.
 pub(crate) fn groups(metadata: &ParquetMetaData, wanted: &Wanted) -> Vec<usize> {
     (0..metadata.num_row_groups()).filter(|number| may_fit(metadata.row_group(*number), wanted)).collect()
@@ -16,11 +33,7 @@ pub(crate) fn groups(metadata: &ParquetMetaData, wanted: &Wanted) -> Vec<usize> 
 
 fn may_fit(group: &RowGroupMetaData, wanted: &Wanted) -> bool {
     let statistics = |column: &str| group.column(place(group, column)?).statistics();
-    let time = |bytes: &[u8]| bytes.try_into().map(i64::from_le_bytes).map(Time::from_micros);
-    let times = statistics("time").and_then(bounds).is_none_or(|(min, max)| match (time(min), time(max)) {
-        (Ok(min), Ok(max)) => min < wanted.until && max >= wanted.since,
-        _ => true,
-    });
+    let times = times(group).is_none_or(|(min, max)| min < wanted.until && max >= wanted.since);
     let names = statistics("name").and_then(bounds).is_none_or(|(min, max)| may_be_named(wanted, min, max));
     // A group of exports has the rows of one host.
     let one = statistics("host").filter(|one| one.min_is_exact() && one.max_is_exact()).and_then(bounds);

@@ -22,10 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams, SensorEventsParams};
-use wire::call::host_names;
-use wire::event::{Content, Event, Kind};
+use wire::event::Event;
 use wire::query::Form;
-use wire::time::Time;
 
 /// Longest wait for a first event: below the timeout of a call.
 const WAIT_MAX: Duration = Duration::from_secs(25);
@@ -52,13 +50,9 @@ pub(super) struct EventQuery {
     pub(super) limit: usize,
     /// Whether the last matching events are requested.
     pub(super) is_last: bool,
-    kinds: Vec<Kind>,
+    params: EventsParams,
+    /// Ids of the calls that are requested.
     calls: Option<Vec<CompactString>>,
-    job: Option<String>,
-    user: Option<String>,
-    host: Option<String>,
-    since: Option<Time>,
-    until: Option<Time>,
     pub(super) wait: Duration,
 }
 
@@ -72,19 +66,20 @@ pub(super) struct MatchingCalls {
 impl EventQuery {
     /// Returns whether the calls must be known to decide which events match.
     pub(super) fn chooses_calls(&self) -> bool {
-        self.job.is_some() || self.user.is_some()
+        self.params.job.is_some() || self.params.user.is_some()
     }
 
     /// Returns the ids of the matching calls; looked up again for each read, since calls are added while a
     /// query waits.
     pub(super) fn chosen(&self, joiner: &Joiner) -> MatchingCalls {
-        let of_job = self.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
-        let of_user = self.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
+        let of_job = self.params.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
+        let of_user = self.params.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
         MatchingCalls { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
     }
 
     /// Returns what a block must have to be read.
     fn blocks(&self, chosen: &MatchingCalls) -> BlockQuery {
+        let EventsParams { kind, job, user, on_host, since, until, .. } = &self.params;
         let calls = |calls: &HashSet<CompactString>| calls.iter().map(|call| Term::call(call)).collect();
         let with = |name: Term, mut others: Vec<Term>| {
             others.push(name);
@@ -92,26 +87,24 @@ impl EventQuery {
         };
         let names = [
             self.calls.as_ref().map(|calls| calls.iter().map(|call| Term::call(call)).collect()),
-            self.job.as_ref().map(|job| with(Term::job(job), calls(&chosen.of_job))),
-            self.user.as_ref().map(|user| with(Term::user(user), calls(&chosen.of_user))),
-            self.host.as_ref().map(|host| vec![Term::host(host)]),
+            job.as_ref().map(|job| with(Term::job(job), calls(&chosen.of_job))),
+            user.as_ref().map(|user| with(Term::user(user), calls(&chosen.of_user))),
+            on_host.as_ref().map(|host| vec![Term::host(host)]),
         ];
-        let (kinds, since, until) = (self.kinds.clone(), self.since, self.until);
-        BlockQuery { kinds, since, until, names: names.into_iter().flatten().collect() }
+        BlockQuery {
+            kinds: kind.clone(),
+            since: since.map(|since| since.0),
+            until: until.map(|until| until.0),
+            names: names.into_iter().flatten().collect(),
+        }
     }
 
     pub(super) fn fits(&self, event: &Event, chosen: &MatchingCalls) -> bool {
-        let content = &event.content;
-        (self.kinds.is_empty() || self.kinds.contains(&content.kind))
+        let (EventsParams { job, user, .. }, content) = (&self.params, &event.content);
+        self.params.fit(event)
             && self.calls.as_ref().is_none_or(|calls| calls.contains(&event.call))
-            && self.job.as_ref().is_none_or(|job| *job == content.job || chosen.of_job.contains(&event.call))
-            && self
-                .user
-                .as_ref()
-                .is_none_or(|user| *user == content.user || chosen.of_user.contains(&event.call))
-            && self.host.as_ref().is_none_or(|host| is_party(content, host))
-            && self.since.is_none_or(|since| content.time >= since)
-            && self.until.is_none_or(|until| content.time <= until)
+            && job.as_ref().is_none_or(|job| *job == content.job || chosen.of_job.contains(&event.call))
+            && user.as_ref().is_none_or(|user| *user == content.user || chosen.of_user.contains(&event.call))
     }
 }
 
@@ -296,13 +289,8 @@ impl EventQuery {
         Ok(EventQuery {
             limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
             is_last: params.last,
-            kinds: params.kind.clone(),
             calls: params.call.as_deref().map(ids),
-            job: params.job.clone(),
-            user: params.user.clone(),
-            host: params.on_host.clone(),
-            since: params.since.map(|since| since.0),
-            until: params.until.map(|until| until.0),
+            params: params.clone(),
             wait: params.wait.0.min(WAIT_MAX),
         })
     }
@@ -332,30 +320,24 @@ pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
     Fault::new(wire::fault::SYSTEM, error.to_string())
 }
 
-/// Returns whether a host is the source or the target of an event.
-fn is_party(content: &Content, host: &str) -> bool {
-    let parties = content.from.split(',').chain(content.to.split(','));
-    parties.map(str::trim).any(|party| host_names(party).contains(&host))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::event::{Id, Source};
+    use wire::event::{Content, Id, Kind, Source};
     use wire::id::{Generation, SensorKey};
+    use wire::time::Time;
 
     #[test]
     fn an_event_that_prints_no_user_and_another_number_is_found_by_its_call() {
         let wanted = EventQuery {
             limit: 1,
             is_last: false,
-            kinds: Vec::new(),
+            params: EventsParams {
+                job: Some("94".into()),
+                user: Some("ada".into()),
+                ..EventsParams::default()
+            },
             calls: None,
-            job: Some("94".into()),
-            user: Some("ada".into()),
-            host: None,
-            since: None,
-            until: None,
             wait: Duration::ZERO,
         };
         let mut content = Content::new(Kind::JobStart, Time::from_micros(1));

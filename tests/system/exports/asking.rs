@@ -63,6 +63,54 @@ fn exported_days_answer_as_the_sensor_did() {
 }
 
 #[test]
+fn exported_events_are_those_that_the_sensor_had() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let place = site.place();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T23:59:59Z", site.day(DAYS - 1)));
+    let all = ["--since", since.as_str(), "--until", until.as_str()];
+    let sources = [("--state", site.state()), ("--from", place)];
+    let sources = sources.each_ref().map(|(option, path)| (*option, path.as_os_str()));
+    let middle = format!("{}T12:00Z", site.day(1));
+    for (more, is_any) in [
+        (&[][..], true),
+        (&["--kind", "job_end", "--kind", "transfer_end"], true),
+        (&["--user", "mrossi"], true),
+        (&["--job", "17"], true),
+        (&["--call", "slurm:1*"], true),
+        (&["--call", "slurm:12"], true),
+        (&["--call", "12"], false),
+        (&["--host", "trial-host", "--until", middle.as_str()], true),
+        (&["--host", "wn01.site2.example"], true),
+        (&["--host", "wn01", "--since", middle.as_str(), "--limit", "5"], true),
+        (&["--limit", "40"], true),
+        (&["--kind", "node_down"], false),
+    ] {
+        let has = |option: &str| more.contains(&option);
+        let bounds = all.chunks(2).filter(|pair| !has(pair[0])).flatten().copied();
+        let more: Vec<&str> = ["events"].into_iter().chain(more.iter().copied()).chain(bounds).collect();
+        let [of_sensor, of_files] = sources.map(|source| events_of(&asked(&more, source, &[])));
+        assert_eq!(of_files, of_sensor, "{more:?}");
+        assert_eq!(!of_files.is_empty(), is_any, "{more:?}");
+    }
+}
+
+/// Events; lists among their attributes are written as texts.
+fn events_of(events: &[Value]) -> Vec<Value> {
+    let text = |value: &Value| match value.as_array() {
+        Some(texts) => texts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",").into(),
+        None => value.clone(),
+    };
+    let event = |event: &Value| {
+        let mut event = event.clone();
+        let attributes = event["attributes"].as_object().unwrap().clone();
+        event["attributes"] = attributes.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        event
+    };
+    events.iter().map(event).collect()
+}
+
+#[test]
 fn what_is_damaged_missing_or_mistaken_is_named() {
     let site = Site::start();
     assert_eq!(site.export(&[]).len(), DAYS as usize);
@@ -88,7 +136,7 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
     assert!(later.status.success() && note(&later).contains(&reach), "{}", note(&later));
 
     // What is damaged is named, and all other days are read.
-    for table in ["metrics", "calls"] {
+    for table in ["metrics", "calls", "events"] {
         let path = format!("{table}/domain=trial/date={}/{table}.parquet", site.day(1));
         let file = place.join(&path);
         let mut bytes = std::fs::read(&file).unwrap();
@@ -104,6 +152,9 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
         "{}",
         note(&damaged)
     );
+    let events = from(&["events", "--json", "--kind", "transfer_end"]);
+    assert_eq!(events.status.code(), Some(1), "{}", note(&events));
+    assert_eq!(String::from_utf8_lossy(&events.stdout).lines().count(), 2 * TRANSFERS as usize);
     let damaged = from(&[&["metrics", "node_load1", "--step", "1d", "--values"], &all[..]].concat());
     assert_eq!(damaged.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&damaged.stdout).lines().count(), 3, "two days and a head");
@@ -116,6 +167,8 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
     let mistaken = mistaken.args(["calls", "--from", "yesterday"]).output().unwrap();
     assert_eq!(mistaken.status.code(), Some(2), "{}", note(&mistaken));
     assert!(note(&mistaken).contains("was --since meant?"), "{}", note(&mistaken));
+    let following = from(&["events", "--follow"]);
+    assert_eq!(following.status.code(), Some(2), "{}", note(&following));
     let mut running = program::command(program::visperf().unwrap());
     let running = running.args(["calls", "--in", "running", "--from"]).arg(&place).output().unwrap();
     assert_eq!(running.status.code(), Some(2), "{}", note(&running));

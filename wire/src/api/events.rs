@@ -3,6 +3,7 @@
 //! Pure. Not here: events as sensors store and report them ([`crate::event`]).
 
 use super::{Effect, Named, Request, Span, Subject, UnixTime};
+use crate::call::host_names;
 use crate::event::{self, Kind, Outcome};
 use crate::id::SensorKey;
 use compact_str::{CompactString, ToCompactString};
@@ -61,6 +62,25 @@ impl Default for EventsParams {
             wait: Span::default(),
         }
     }
+}
+
+impl EventsParams {
+    /// Whether an event fits all that is asked of the event itself: not its call, job or user, which calls may know better.
+    #[must_use]
+    pub fn fit(&self, event: &event::Event) -> bool {
+        let EventsParams { kind, on_host, since, until, .. } = self;
+        let content = &event.content;
+        (kind.is_empty() || kind.contains(&content.kind))
+            && on_host.as_ref().is_none_or(|host| is_party(content, host))
+            && since.is_none_or(|since| content.time >= since.0)
+            && until.is_none_or(|until| content.time <= until.0)
+    }
+}
+
+/// Whether a host is the source or the target of an event.
+fn is_party(content: &event::Content, host: &str) -> bool {
+    let parties = content.from.split(',').chain(content.to.split(','));
+    parties.map(str::trim).any(|party| host_names(party).contains(&host))
 }
 
 /// List the events found in this sensor's logs, starting at a cursor.

@@ -3,7 +3,10 @@
 //! Rule: every page is requested with the cursor of the previous one, also after a lost connection or a
 //! restart of the daemon; so no event is printed twice and none is missed without notice.
 
+#[cfg(feature = "export")]
+mod exported;
 mod interrupt;
+mod printer;
 
 use crate::client::items;
 use crate::client::{Client, PATIENCE};
@@ -11,18 +14,17 @@ use crate::command::call_names;
 use crate::command::query::note_missing;
 use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
-use crate::output::event_lines::EventLines;
 use crate::output::figures::count;
+use crate::output::note;
 use crate::output::recent_ids::RecentIds;
 use crate::output::times;
-use crate::output::{Output, note};
 use ::client::Error;
 use ::client::Patience;
 use ::client::recovery::{self, Recovery};
 use ::client::typed::Answered;
 use clap::builder::TypedValueParser;
 use interrupt::Place;
-use jiff::tz::TimeZone;
+use printer::Printer;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +41,8 @@ const LAST_MAX: u64 = 10_000;
 const WAIT: Duration = Duration::from_secs(20);
 /// Size of the buffer of event ids that detects events a new representative sends again; some 3 MB.
 const SEEN_MAX: usize = 100_000;
+/// Note where nothing is printed.
+const NONE: &str = "no event fits";
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
@@ -57,6 +61,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from
   visperf events --follow --kind job_start --kind job_end
   visperf events --call slurm:17
   visperf events --user mrossi --host wn01 --since 1h
+  visperf events --kind node_down --since 90d --from /srv/grid-history
   visperf events --json --follow | jq -r .kind")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -93,6 +98,10 @@ pub(crate) struct Args {
     /// Query only the connected sensor, not its whole domain
     #[arg(long, conflicts_with = "domain")]
     local: bool,
+    /// Read days that were exported to this place (visperf history export) instead of asking a daemon
+    #[cfg(feature = "export")]
+    #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with_all = ["local", "cursor", "follow"])]
+    from: Option<String>,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kind> {
@@ -111,6 +120,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             "--limit {limit}: expected at most {LAST_MAX} of the newest events; --since gives all from a time on, and \
              --cursor '' with --limit the oldest so many"
         )));
+    }
+    #[cfg(feature = "export")]
+    if let Some(place) = &args.from {
+        return exported::print(place, args);
     }
     let mut reading = Reading::new(args);
     let interrupt = if args.follow { Some(interrupt::catch(&reading.place)?) } else { None };
@@ -144,19 +157,33 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     drop(interrupt);
     if let (false, false, Some(call)) = (is_found, args.follow, &args.call) {
-        reading.output.flush()?;
+        reading.printer.flush()?;
         call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     if !is_found && !args.follow && !args.query.json {
-        note("no event fits");
+        note(NONE);
     }
-    reading.output.flush()
+    reading.printer.flush()
 }
 
 impl Args {
     /// Whether the newest events are requested, and not those from some cursor on.
     fn is_last(&self) -> bool {
         self.limit.is_some() && !self.follow && self.cursor.is_none()
+    }
+
+    /// What is asked of events, whatever the position.
+    fn params(&self) -> EventsParams {
+        EventsParams {
+            job: self.job.clone(),
+            user: self.user.clone(),
+            on_host: self.host.clone(),
+            kind: self.kind.clone(),
+            call: self.call.clone(),
+            since: self.between.since.map(UnixTime),
+            until: self.between.until.map(UnixTime),
+            ..EventsParams::default()
+        }
     }
 }
 
@@ -170,8 +197,7 @@ struct Reading<'a> {
     reached: bool,
     /// With --follow: recently printed events, which a new representative may send again.
     seen: Option<RecentIds>,
-    output: Output,
-    lines: EventLines,
+    printer: Printer,
 }
 
 impl Reading<'_> {
@@ -181,7 +207,6 @@ impl Reading<'_> {
             None if args.follow && args.between.since.is_none() => NEWEST.to_owned(),
             None => String::new(),
         };
-        let output = args.query.width.output();
         Reading {
             args,
             client: Client::new(&args.query.target),
@@ -189,8 +214,7 @@ impl Reading<'_> {
             moved: true,
             reached: false,
             seen: args.follow.then(|| RecentIds::new(SEEN_MAX)),
-            lines: EventLines::new(TimeZone::system(), &output),
-            output,
+            printer: Printer::new(&args.query),
         }
     }
 
@@ -203,14 +227,8 @@ impl Reading<'_> {
             cursor: (!args.is_last()).then_some(cursor),
             last: args.is_last(),
             limit: if args.is_last() { left } else { left.min(PAGE) },
-            job: args.job.clone(),
-            user: args.user.clone(),
-            on_host: args.host.clone(),
-            kind: args.kind.clone(),
-            call: args.call.clone(),
-            since: args.between.since.map(UnixTime),
-            until: args.between.until.map(UnixTime),
             wait: Span(if waits { WAIT } else { Duration::ZERO }),
+            ..args.params()
         }
     }
 
@@ -250,7 +268,7 @@ impl Reading<'_> {
                 return Err(self.client.explain(method, error));
             }
             if !is_noted {
-                self.output.flush()?;
+                self.printer.flush()?;
                 note(&format!("{}; trying again until it answers (Ctrl-C ends)", error.first_line()));
                 is_noted = true;
             }
@@ -262,7 +280,7 @@ impl Reading<'_> {
     /// Report events that were deleted before this cursor could read them: a gap must be visible.
     fn note_missed(&mut self, missed: u64) -> Result<(), Failure> {
         if missed > 0 {
-            self.output.flush()?;
+            self.printer.flush()?;
             note(&format!(
                 "{} missed: deleted by the daemon before they could be read",
                 count(missed, "event")
@@ -285,16 +303,10 @@ impl Reading<'_> {
             if self.seen.as_mut().is_some_and(|seen| !seen.is_new(&event.id)) {
                 continue;
             }
-            match self.args.query.json {
-                true => self.output.json(raw)?,
-                false => {
-                    let line = self.lines.line(event, &self.output);
-                    self.output.line(&line)?;
-                }
-            }
+            self.printer.print_answered(event, raw)?;
             printed += 1;
         }
-        self.output.flush()?;
+        self.printer.flush()?;
         let next = &answer.typed.cursor;
         self.moved = self.place.cursor() != *next;
         self.reached = true;

@@ -1,6 +1,6 @@
 //! Exported days that a command reads instead of asking a daemon (`--from PLACE`).
 //!
-//! Not here: what is read of them (`metrics::history`, `calls`).
+//! Not here: what is read of them (`metrics::history`, `calls`, `events`).
 
 use super::days::span;
 use super::failed;
