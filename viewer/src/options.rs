@@ -107,7 +107,7 @@ pub struct Options {
     /// may be repeated
     #[arg(long, value_name = "METRIC", value_parser = Metric::parse)]
     pub metric: Vec<Metric>,
-    /// How much time the graphs show: 90s, 15m, 6h, 7d, up to 1830d
+    /// How much time the graphs show: 90s, 15m, 6h, 7d, 4w, up to 5y
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub span: Option<Duration>,
     /// Select this call, host, client or domain; DOMAIN/HOST if several domains have a host of this name
@@ -243,19 +243,23 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 }
 
 fn span(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("expected a number and a unit, such as 90s, 15m, 6h or 7d, found {text:?}");
+    let wrong =
+        || format!("expected a number and a unit, such as 90s, 15m, 6h, 7d, 4w or 5y, found {text:?}");
     let unit = text.chars().last().ok_or_else(wrong)?;
     let secs = match unit {
         's' => 1.0,
         'm' => 60.0,
         'h' => 3_600.0,
         'd' => 86_400.0,
+        'w' => 7.0 * 86_400.0,
+        // Leap years fit: five years are the most.
+        'y' => 366.0 * 86_400.0,
         _ => return Err(wrong()),
     };
     let number: f64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
     match number * secs {
         secs if Span::WIDTH_SECS.contains(&secs) => Ok(Duration::from_secs_f64(secs)),
-        _ => Err(format!("expected a span of 2 s to 1830 days, found {text:?}")),
+        _ => Err(format!("expected a span of 2s to 5y, found {text:?}")),
     }
 }
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 use wire::time::Time;
 
 /// Time between two values in each resolution, the finest first, in milliseconds.
-const STEPS_MS: [i64; 8] = [100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000];
+const STEPS_MS: [i64; 10] =
+    [100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 3 * 86_400_000, 7 * 86_400_000];
 /// Steps of a tile.
 pub const TILE_STEPS: i64 = 600;
 /// How much coarser the first tiles are, in resolutions.

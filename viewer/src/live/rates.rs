@@ -160,11 +160,15 @@ fn gauge(counters: &[Counter], name: &str) -> Vec<Sample> {
 fn memory(counters: &[Counter]) -> Vec<Sample> {
     let total = gauge(counters, "node_memory_MemTotal_bytes");
     let available = gauge(counters, "node_memory_MemAvailable_bytes");
-    let Some(total) = total.last() else { return Vec::new() };
-    available
-        .iter()
-        .map(|sample| Sample { time: sample.time, value: (total.value - sample.value).max(0.0) })
-        .collect()
+    // Memory can be added to a host: each value has the total of its time, or the first that is known.
+    let total_at = |time: Time| {
+        let known = total.partition_point(|sample| sample.time <= time).max(1);
+        total.get(known - 1).map(|sample| sample.value)
+    };
+    let used = |sample: &Sample| {
+        Some(Sample { time: sample.time, value: (total_at(sample.time)? - sample.value).max(0.0) })
+    };
+    available.iter().filter_map(used).collect()
 }
 
 #[cfg(test)]
@@ -194,14 +198,18 @@ mod tests {
                 &[(0, 5.0), (1, 105.0), (2, 7.0), (3, 8.0)],
             ),
             counter("node_disk_read_bytes_total", ("device", "sda1"), &[(0, 0.0), (1, 100.0)]),
-            counter("node_memory_MemTotal_bytes", ("", ""), &[(1, 100.0)]),
-            counter("node_memory_MemAvailable_bytes", ("", ""), &[(0, 60.0), (1, 40.0)]),
+            counter("node_memory_MemTotal_bytes", ("", ""), &[(1, 100.0), (3, 200.0)]),
+            counter(
+                "node_memory_MemAvailable_bytes",
+                ("", ""),
+                &[(0, 60.0), (1, 40.0), (2, 30.0), (3, 50.0)],
+            ),
         ];
         let points = points(Metric::USUAL, &counters);
         let values = |name: &str| points[name].iter().map(|sample| sample.value).collect::<Vec<_>>();
         assert_eq!(values("user"), [0.75, 0.5]);
         assert_eq!(values("read"), [100.0, 1.0], "a counter that went back gives nothing");
-        assert_eq!(values("memory"), [40.0, 60.0]);
+        assert_eq!(values("memory"), [40.0, 60.0, 70.0, 150.0], "memory was added");
         assert!(values("sent").is_empty());
         assert_eq!((values("CPU"), values("disk")), (values("user"), values("read")));
         for metric in Metric::USUAL {

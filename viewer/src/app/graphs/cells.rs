@@ -10,6 +10,7 @@ use super::{Drawing, line_colors};
 use crate::app::text::elided;
 use crate::app::theme::{self, Colors};
 use crate::flock::sweep::HostName;
+use crate::graphs::axis::Tick;
 use crate::graphs::metric::{Metric, Shows};
 use crate::graphs::{Scale, axis, cells};
 use crate::model::{Change, GraphLine, Model, Selection};
@@ -32,6 +33,7 @@ struct Common<'a> {
     reaches: Vec<Option<(f64, f64)>>,
     /// Marks of calls, by the order of hosts.
     marks: Vec<Vec<Mark>>,
+    ticks: Vec<Tick>,
     width: f32,
     colors: Colors,
 }
@@ -53,6 +55,7 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
         lines: Vec::new(),
         reaches: Vec::new(),
         marks,
+        ticks: plot::ticks(cells.width, range, model.zone()),
         width: cells.width,
         colors,
     };
@@ -73,7 +76,7 @@ pub(super) fn show(graphs: &mut Drawing<'_>, ui: &mut Ui) {
         let area = cells.area(column);
         let left = rect.left() + area.min.x;
         let below = Rect::from_min_max(pos2(left, above.bottom()), pos2(left + area.width(), rect.bottom()));
-        plot::moments(ui, below, range, model.zone(), colors);
+        plot::moments(ui, below, range, &common.ticks, colors);
     }
 }
 
@@ -133,7 +136,7 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, common: &mut Common<'_>, at: usize, ce
     let reach = common.reaches[number].unwrap_or_else(own);
     let cursor = graphs.pointer.time;
     let marks = &common.marks[at / common.metrics.len()];
-    Plot { range, reach, lines: &lines, marks, cursor, zone: model.zone() }.paint(ui, rect, colors);
+    Plot { range, reach, lines: &lines, marks, cursor, ticks: &common.ticks }.paint(ui, rect, colors);
     title(graphs, ui, common, (metric, host), cell);
     let id = ui.id().with(("cell", metric, host));
     let (response, pointer) = plot::interact(graphs, ui, rect, id, range);

@@ -7,7 +7,7 @@
 use super::Drawing;
 use super::marks::Mark;
 use crate::app::theme::{self, Colors};
-use crate::graphs::axis;
+use crate::graphs::axis::{self, Tick};
 use crate::model::{GraphLine, GraphsChange};
 use egui::epaint::TextShape;
 use egui::text::{LayoutJob, TextFormat};
@@ -53,7 +53,8 @@ pub(super) struct Plot<'a> {
     pub(super) lines: &'a [Line],
     pub(super) marks: &'a [Mark],
     pub(super) cursor: Option<Time>,
-    pub(super) zone: &'a TimeZone,
+    /// Times of the vertical lines.
+    pub(super) ticks: &'a [Tick],
 }
 
 impl Line {
@@ -114,7 +115,7 @@ impl Plot<'_> {
         painter.rect_filled(inside, 2.0, colors.card);
         self.figures(ui, inside, colors);
         let within = painter.with_clip_rect(inside.intersect(painter.clip_rect()));
-        for tick in axis::ticks(self.range.0, self.range.1, moments_of(inside), self.zone) {
+        for tick in self.ticks {
             within.vline(self.x(inside, tick.time), inside.y_range(), faint(colors));
         }
         for mark in self.marks {
@@ -187,14 +188,21 @@ pub(super) fn plot_rect(rect: Rect) -> Rect {
     Rect::from_min_max(pos2(rect.left() + GUTTER, rect.top()), rect.max)
 }
 
+/// Round times of plots of this width: the same for all of them, as calendars take time.
+pub(super) fn ticks(width: f32, (from, to): (Time, Time), zone: &TimeZone) -> Vec<Tick> {
+    let inside = width - GUTTER;
+    let apart = if inside < SMALL_BELOW { MOMENTS_APART_SMALL } else { MOMENTS_APART };
+    axis::ticks(from, to, count(inside / apart), zone)
+}
+
 /// Times in this rectangle, below plots.
-pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), zone: &TimeZone, colors: Colors) {
+pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), ticks: &[Tick], colors: Colors) {
     let inside = plot_rect(rect);
     let width = to.since(from).as_secs_f64().max(1e-6);
-    for tick in axis::ticks(from, to, moments_of(inside), zone) {
+    for tick in ticks {
         #[allow(clippy::cast_possible_truncation)]
         let x = inside.left() + (tick.time.since(from).as_secs_f64() / width) as f32 * inside.width();
-        let galley = ui.painter().layout_no_wrap(tick.label, theme::small(), colors.weak);
+        let galley = ui.painter().layout_no_wrap(tick.label.clone(), theme::small(), colors.weak);
         let half = galley.size().x / 2.0;
         let left = x.clamp(inside.left() + half, (inside.right() - half).max(inside.left() + half)) - half;
         ui.painter().galley(pos2(left, rect.top() + 3.0), galley, colors.weak);
@@ -262,11 +270,6 @@ pub(super) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'
     let lines = plot.lines.iter().map(|line| (distance(&line), line));
     let near = lines.min_by(|one, other| one.0.total_cmp(&other.0))?;
     (near.0 < NEAR).then_some(near.1)
-}
-
-fn moments_of(inside: Rect) -> usize {
-    let apart = if inside.width() < SMALL_BELOW { MOMENTS_APART_SMALL } else { MOMENTS_APART };
-    count(inside.width() / apart)
 }
 
 fn faint(colors: Colors) -> Stroke {

@@ -51,7 +51,8 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, metric: &Metric, whole: Rect, range: (
     let figures = lines.iter().flat_map(Line::figures);
     let reach = axis::reach(figures, metric.reaches_at_least());
     let cursor = pointer.time;
-    let plot = Plot { range, reach, lines: &lines, marks, cursor, zone: model.zone() };
+    let ticks = plot::ticks(rect.width(), range, model.zone());
+    let plot = Plot { range, reach, lines: &lines, marks, cursor, ticks: &ticks };
     plot.paint(ui, rect, colors);
     let has_others =
         |host: &HostName| model.graphs().series_of(host).is_some_and(|series| !series.is_empty());
@@ -61,7 +62,7 @@ fn one(graphs: &mut Drawing<'_>, ui: &Ui, metric: &Metric, whole: Rect, range: (
         ui.painter().galley(rect.center() - words.size() / 2.0, words, colors.weak);
     }
     let below = Rect::from_min_max(rect.left_bottom(), whole.right_bottom());
-    plot::moments(ui, below, range, model.zone(), colors);
+    plot::moments(ui, below, range, &ticks, colors);
     let id = ui.id().with(("together", metric));
     let (_, at) = plot::interact(graphs, ui, rect, id, range);
     let Some(cursor) = cursor else { return };
