@@ -128,7 +128,7 @@ fn graphs_of_any_time_have_the_values_of_the_history() {
         (ago(DAY * 200), "7d", DAY * 7, "1h"),
         (a_year_ago, "5m", Duration::from_secs(300), "1h"),
         (ago(DAY * 20), "7d", DAY * 7, "10m"),
-        (ago(DAY * 30), "5m", Duration::from_secs(300), "1m"),
+        (ago(DAY * 60), "5m", Duration::from_secs(300), "1m"),
         (ago(HOUR * 10), "6h", HOUR * 6, "1m"),
         (ago(Duration::from_secs(4_000)), "5s", Duration::from_secs(5), "1s"),
     ];

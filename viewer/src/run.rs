@@ -212,8 +212,6 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
             app.feed(inbox);
             set_up(app, options, None)?;
             if let Some(at) = at {
-                // A time that is stored is known once the domain answered how far back that is.
-                look_on(app, App::watch_graphs, ANSWER_WAIT, |app| app.model().timeline().span().0 > at);
                 app.apply(TimeChange::StopAt(at));
             }
             App::watch_graphs

@@ -41,7 +41,7 @@ pub enum TimeChange {
     GoLive,
     /// Go to a time; what was live goes on playing from there.
     GoTo(Time),
-    /// Go to a time and pause there.
+    /// Go to a time and pause there; with a daemon also where nothing is known of it yet.
     StopAt(Time),
     SetSpeed(f64),
     /// Zoom the line in by a factor; the time keeps its position.

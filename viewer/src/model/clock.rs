@@ -61,8 +61,12 @@ impl Clock {
         }
     }
 
-    /// Go to a time and pause there.
+    /// Go to a time and pause there: of a daemon to any time that it may have stored.
     pub(super) fn stop_at(&mut self, time: Time) {
+        let (first, last) = self.timeline.span();
+        if self.timeline.can_be_live() && (EARLIEST..first).contains(&time) {
+            self.timeline.reach(time, last);
+        }
         self.timeline.scrub(time);
         self.timeline.pause();
     }

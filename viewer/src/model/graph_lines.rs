@@ -69,6 +69,14 @@ impl Model {
         is_old || (self.graphs.has_error(host) && has_none())
     }
 
+    /// Time between two values of what is drawn of the past, of the host where it is longest; `None` if nothing is.
+    #[must_use]
+    pub fn stored_step(&self) -> Option<Duration> {
+        let range = self.graph_range();
+        let stored = self.graphs.hosts().iter().filter(|host| self.is_stored(host));
+        stored.map(|host| self.graphs.tiles().level_of(host, range, self.level(range)).step()).max()
+    }
+
     fn level(&self, range: (Time, Time)) -> Level {
         let points = if self.graphs.hosts().len() < MANY { POINTS } else { POINTS_OF_MANY };
         Level::of_range(range, points)

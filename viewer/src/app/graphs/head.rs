@@ -249,6 +249,12 @@ fn age(model: &Model, ui: &mut Ui, colors: Colors) {
             ui.label(RichText::new(age).size(theme::SMALL).color(colors.weak))
                 .on_hover_text("The newest figure of the host that is farthest behind");
         }
+        if let Some(step) = model.stored_step().filter(|_| has_room) {
+            let text = format!("steps of {}", span(step.as_secs_f64()));
+            ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak)).on_hover_text(
+                "Each value is the mean of so much time, and the band around it reaches from the least to the greatest",
+            );
+        }
         let errors = model.graphs().errors();
         if !errors.is_empty() {
             let text = format!("{} in trouble", counted(errors.len(), "host"));

@@ -9,7 +9,7 @@ use viewer::app::settings::Settings;
 use viewer::feed::{Feed, Request, Update, WakeReason};
 use viewer::flock::sweep::HostName;
 use viewer::graphs::metric::Metric;
-use viewer::graphs::tiles::{Lines, Point, TileRequest};
+use viewer::graphs::tiles::{Ages, Lines, Point, TileRequest};
 use viewer::model::{GraphsChange, TimeChange};
 use viewer::timeline::Mode;
 use viewer::{feed, synthetic};
@@ -112,6 +112,26 @@ fn the_line_zooms_out_to_all_that_is_stored_and_in_again() {
 }
 
 #[test]
+fn any_time_of_a_daemon_can_be_opened_before_it_has_answered() {
+    let (source, inbox) = feed::feed();
+    let settings = Settings::default();
+    let mut app =
+        App::new(synthetic::window::daemon(), Some(inbox), settings, jiff::tz::TimeZone::UTC, now());
+    app.apply(TimeChange::StopAt(ago(300.0)));
+    let shown = |app: &App| (app.model().time(), app.model().timeline().mode());
+    assert_eq!(shown(&app), (ago(300.0), Mode::Paused));
+    app.take(now(), Update::grid(synthetic::grid(1, 2, 40, 3)));
+    app.update(now(), 1.0);
+    assert_eq!(shown(&app), (ago(300.0), Mode::Paused), "it stays there");
+    app.apply(TimeChange::GoLive);
+    app.take(now(), Update::grid(synthetic::grid(1, 2, 50, 3)));
+    assert!(app.model().timeline().span().0 > ago(1.0), "the line is as long as what is known");
+    app.apply(TimeChange::StopAt(Time::from_micros(i64::MIN)));
+    assert!(shown(&app).0 > ago(1.0), "that is no time");
+    drop(source);
+}
+
+#[test]
 fn graphs_of_the_past_are_requested_for_what_is_looked_at() {
     let (mut app, source) = app();
     assert!(answer_all(&mut app, &source) == 0, "the last minutes are received");
@@ -131,6 +151,18 @@ fn graphs_of_the_past_are_requested_for_what_is_looked_at() {
     let lines = app.model().graph_lines(&host, &Metric::Load, viewer::graphs::metric::Shows::Parts, 500);
     assert_eq!(lines.iter().map(|line| line.is_earlier).collect::<Vec<_>>(), [false, true]);
     assert!(lines[1].points.len() > 400 && lines[1].bounds[0][2] == 7.0);
-    let window = crate::window::window(app, now());
+    let mut window = crate::window::window(app, now());
     assert!(window.query_by_role_and_label(Role::Button, "and four weeks earlier").is_some());
+    assert!(window.query_by_label("steps of 1 h").is_some(), "720 of 1,200");
+    let ages = Ages { samples: Some(ago(14.0)), minutes: Some(ago(90.0)) };
+    let mut of_host = |ages: Ages| {
+        window.state_mut().apply(GraphsChange::SetSpan(300.0));
+        window.state_mut().update(now(), 0.0);
+        let tile = requested(&source).unwrap_or_default().remove(0);
+        let (lines, ages) = (Ok(BTreeMap::new()), Some(ages));
+        window.state_mut().take(now(), Update::Tile { tile, lines, oldest: None, ages });
+        window.run_steps(2);
+        window.query_by_label("steps of 1 h").is_some()
+    };
+    assert!(of_host(ages), "no finer ones are stored of that time");
 }
