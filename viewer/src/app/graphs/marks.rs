@@ -9,8 +9,8 @@ use crate::scene::Tone;
 use egui::Color32;
 use wire::time::Time;
 
-/// Most marks of each kind on one graph; more could not be distinguished.
-const MARKS_MAX: usize = 400;
+/// Columns of a graph, each with at most one mark of each kind: more could not be distinguished.
+const COLUMNS: usize = 400;
 
 /// Start or end of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,41 +24,59 @@ pub(super) struct Mark {
 /// The marks of each host that is shown, in the order of hosts.
 pub(super) fn of_hosts(model: &Model, (from, to): (Time, Time), colors: Colors) -> Vec<Vec<Mark>> {
     let graphs = model.graphs();
-    let mut marks = vec![Vec::new(); graphs.hosts().len()];
-    let mut counts = vec![[0_usize; 2]; graphs.hosts().len()];
+    let mut marks = vec![Marks::new((from, to)); graphs.hosts().len()];
     // The newest where there are too many.
     for call in model.grid().calls.iter().rev() {
         for mark in
             of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
         {
             for number in call.hosts.iter().filter_map(|id| graphs.number_of(*id)) {
-                let count = &mut counts[number][usize::from(mark.is_failure)];
-                if *count < MARKS_MAX {
-                    *count += 1;
-                    marks[number].push(mark);
-                }
+                marks[number].add(mark);
             }
         }
     }
-    marks
+    marks.into_iter().map(|marks| marks.marks).collect()
+}
+
+/// The marks of a graph.
+#[derive(Clone)]
+struct Marks {
+    range: (Time, Time),
+    marks: Vec<Mark>,
+    /// Which columns have a mark of each kind.
+    has: [[bool; COLUMNS]; 2],
+}
+
+impl Marks {
+    fn new(range: (Time, Time)) -> Marks {
+        Marks { range, marks: Vec::new(), has: [[false; COLUMNS]; 2] }
+    }
+
+    /// Add a mark within the graph, if its column has none of its kind.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+    fn add(&mut self, mark: Mark) {
+        let (from, to) = self.range;
+        let share = mark.at.since(from).as_secs_f64() / to.since(from).as_secs_f64().max(1e-6);
+        let column = ((share * COLUMNS as f64) as usize).min(COLUMNS - 1);
+        let has = &mut self.has[usize::from(mark.is_failure)][column];
+        if !std::mem::replace(has, true) {
+            self.marks.push(mark);
+        }
+    }
 }
 
 /// The marks of all hosts that are shown, on one graph: a call on several hosts has one.
 pub(super) fn together(model: &Model, (from, to): (Time, Time), colors: Colors) -> Vec<Mark> {
-    let (mut marks, mut counts) = (Vec::new(), [0_usize; 2]);
+    let mut marks = Marks::new((from, to));
     let is_shown = |call: &&Call| call.hosts.iter().any(|id| model.graphs().number_of(*id).is_some());
     for call in model.grid().calls.iter().rev().filter(is_shown) {
         for mark in
             of_call(call, colors).into_iter().flatten().filter(|mark| mark.at >= from && mark.at <= to)
         {
-            let count = &mut counts[usize::from(mark.is_failure)];
-            if *count < MARKS_MAX {
-                *count += 1;
-                marks.push(mark);
-            }
+            marks.add(mark);
         }
     }
-    marks
+    marks.marks
 }
 
 /// Start and end of a call.
@@ -101,13 +119,13 @@ mod tests {
                 .map(|marks| (marks.len(), marks.iter().filter(|mark| mark.is_failure).count()))
                 .collect::<Vec<_>>()
         };
-        assert_eq!(marks(0.0, 90.0), [(4, 1), (2, 0)], "two began and ended, one of them badly; one did");
-        assert_eq!(marks(0.0, 30.0), [(2, 0), (1, 0)]);
+        assert_eq!(marks(0.0, 90.0), [(3, 1), (2, 0)], "two started at once, and one ended badly; one did");
+        assert_eq!(marks(0.0, 30.0), [(1, 0), (1, 0)]);
         let whole = (synthetic::time_f(0.0), synthetic::time_f(90.0));
         assert_eq!(
             together(app.model(), whole, Colors::of(&egui::Context::default())).len(),
-            4,
-            "of two calls"
+            3,
+            "two started at once"
         );
         assert_eq!(marks(61.0, 90.0), [(0, 0), (0, 0)]);
     }
