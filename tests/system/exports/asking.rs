@@ -72,6 +72,7 @@ fn exported_events_are_those_that_the_sensor_had() {
     let sources = [("--state", site.state()), ("--from", place)];
     let sources = sources.each_ref().map(|(option, path)| (*option, path.as_os_str()));
     let middle = format!("{}T12:00Z", site.day(1));
+    let early = format!("{}T01:00Z", site.day(1));
     for (more, is_any) in [
         (&[][..], true),
         (&["--kind", "job_end", "--kind", "transfer_end"], true),
@@ -84,6 +85,7 @@ fn exported_events_are_those_that_the_sensor_had() {
         (&["--host", "wn01.site2.example"], true),
         (&["--host", "wn01", "--since", middle.as_str(), "--limit", "5"], true),
         (&["--limit", "40"], true),
+        (&["--kind", "job_end", "--since", early.as_str()], true),
         (&["--kind", "node_down"], false),
     ] {
         let has = |option: &str| more.contains(&option);

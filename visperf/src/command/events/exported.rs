@@ -12,6 +12,7 @@ use compact_str::CompactString;
 use history_files::table::Table;
 use std::collections::{HashSet, VecDeque};
 use wire::api::events::{Event, EventsParams};
+use wire::time::Time;
 use wire::{call, event, name_match};
 
 /// Prints the events of a place.
@@ -69,6 +70,10 @@ impl Calls {
 }
 
 impl Wanted {
+    fn between(&self) -> (Option<Time>, Option<Time>) {
+        (self.params.since.map(|since| since.0), self.params.until.map(|until| until.0))
+    }
+
     fn fits(&self, event: &event::Event) -> bool {
         let (EventsParams { call, job, user, .. }, content) = (&self.params, &event.content);
         let Calls { of_job, of_user } = &self.calls;
@@ -81,11 +86,10 @@ impl Wanted {
 
 /// Prints all events, and returns how many there were.
 fn all(exported: &mut Exported, wanted: &Wanted, printer: &mut Printer) -> Result<u64, Failure> {
-    let between = (wanted.params.since.map(|time| time.0), wanted.params.until.map(|time| time.0));
     let mut count = 0;
     for file in exported.files(Table::Events) {
         let (mut page, mut printed) = (Vec::new(), Ok(()));
-        let read = exported.destination.events(&file, between, &mut |event| {
+        let read = exported.destination.events(&file, wanted.between(), &mut |event| {
             if wanted.fits(&event) {
                 count += 1;
                 page.push(event);
@@ -111,7 +115,6 @@ fn newest(
     limit: u64,
     printer: &mut Printer,
 ) -> Result<u64, Failure> {
-    let between = (wanted.params.since.map(|time| time.0), wanted.params.until.map(|time| time.0));
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let mut found = VecDeque::new();
     let bar = exported.bar();
@@ -121,7 +124,7 @@ fn newest(
             break;
         }
         let mut last = VecDeque::new();
-        let read = exported.destination.events(&file, between, &mut |event| {
+        let read = exported.destination.events(&file, wanted.between(), &mut |event| {
             if wanted.fits(&event) {
                 last.push_back(event);
             }
