@@ -14,6 +14,7 @@ use store::query::{By, quantile};
 use store::reader::{Reader, Selection};
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
+use wire::at_end::AtEnd;
 use wire::id::HostName;
 use wire::report::minutes::{Fetch, Held, MinuteRow, Numbered};
 use wire::sample::{Metric, Number, Semantics};
@@ -43,7 +44,7 @@ fn main() {
         if sweep % 6 != 5 {
             continue;
         }
-        let fetch = Fetch { held, since: START, len_bytes: 1 << 20 };
+        let fetch = Fetch { held, since: START, len_bytes: 1 << 20, connected: AtEnd(None) };
         let answer = origin.reader().minutes(&fetch, |_| true, &mut sent);
         bytes += postcard::to_stdvec(&answer).expect("in memory").len();
         held = fetch.held;

@@ -10,7 +10,7 @@
 //!   Metrics, Shape, Sweep …, State      →
 //!                                       ←   Allow: limit of unacknowledged bytes, rate of sweeps
 //!                                       ←   Fetch: how many of its minutes are copied
-//!   Minutes: those that follow          →
+//!   Minutes: those that follow, and copies of hosts that are down →
 //!   Fetch: of a standby, all hosts      →
 //!                                       ←   Minutes
 //!   FetchCalls: of a standby            →

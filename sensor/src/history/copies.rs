@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use store::reader::Reader;
 use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::Writer;
@@ -49,6 +50,7 @@ pub struct Worker {
 pub struct Copies {
     jobs: SyncSender<Job>,
     handle: Handle,
+    folder: PathBuf,
     /// Age of the oldest minutes that are fetched.
     pub age: Duration,
 }
@@ -59,22 +61,32 @@ pub fn set_up(limits: Option<[Limit; 3]>, state: &Path) -> Option<(Worker, Copie
     let limits = limits?;
     let (sender, jobs) = sync_channel(QUEUE_LEN);
     let handle = Handle::new("copies of the domain's history");
-    let copies = Copies { jobs: sender, handle: handle.clone(), age: limits[Tier::Minute as usize].age };
-    Some((Worker { folder: state.join("domain-history"), limits, jobs, handle }, copies))
+    let (folder, age) = (state.join("domain-history"), limits[Tier::Minute as usize].age);
+    let copies = Copies { jobs: sender, handle: handle.clone(), folder: folder.clone(), age };
+    Some((Worker { folder, limits, jobs, handle }, copies))
 }
 
 impl Copies {
     /// Opens the copies, if they are not open yet. Returns how far they reach, once they are open.
     #[must_use]
     pub fn held(&self) -> Option<Vec<Held>> {
-        match self.handle.reader() {
-            Ok(reader) => Some(reader.held()),
-            Err(_) => {
-                // If its queue is full, it is being opened.
-                let _ = self.jobs.try_send(Job::Open);
-                None
-            }
+        self.open().map(|reader| reader.held())
+    }
+
+    /// Opens the copies, if there are any from when this host was a standby or represented the domain. Returns them,
+    /// once they are open.
+    #[must_use]
+    pub fn reader_of_stored(&self) -> Option<Reader> {
+        if self.handle.reader().is_ok() || self.folder.exists() { self.open() } else { None }
+    }
+
+    fn open(&self) -> Option<Reader> {
+        let reader = self.handle.reader().ok().cloned();
+        if reader.is_none() {
+            // If its queue is full, it is being opened.
+            let _ = self.jobs.try_send(Job::Open);
         }
+        reader
     }
 
     /// Hands minutes to the worker; returns false if there is no room for them.

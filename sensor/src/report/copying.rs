@@ -1,4 +1,5 @@
-//! Stored minutes on a member's stream: answers to the representative's fetches, and the fetches of a standby.
+//! Stored minutes on a member's stream: answers to the representative's fetches, of its own host and of what it has
+//! copied of hosts that are down, and the fetches of a standby.
 //!
 //! Rule: the disk is read on another thread, one answer at a time. A standby asks for the minutes of all hosts as
 //! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
@@ -8,11 +9,14 @@ use crate::call_history::CallHistory;
 use crate::history::copies::{Copied, Copies};
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use store::copy::Sent;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use wire::at_end::AtEnd;
+use wire::id::HostName;
 use wire::report::FromMember;
 use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Minutes, Numbered, Positions};
 
@@ -39,12 +43,19 @@ impl Default for CopyInputs {
     }
 }
 
+/// Names of metrics that were sent over a stream.
+#[derive(Default)]
+struct SentNames {
+    of_own: Sent,
+    of_copies: Sent,
+}
+
 /// Copying over one stream.
 pub(super) struct Copying {
     inputs: Arc<CopyInputs>,
     /// `None` while minutes are read.
-    sent: Option<Sent>,
-    reading: Option<JoinHandle<(Sent, Minutes)>>,
+    sent: Option<SentNames>,
+    reading: Option<JoinHandle<(SentNames, Minutes)>>,
     /// `None` until it is known how far the copies reach.
     positions: Option<Positions>,
     numbered: Numbered,
@@ -84,7 +95,7 @@ impl Sender {
 impl Copying {
     pub(super) fn new(inputs: Arc<CopyInputs>) -> Copying {
         let (positions, numbered) = (None, Numbered::default());
-        Copying { inputs, sent: Some(Sent::default()), reading: None, positions, numbered, due: None }
+        Copying { inputs, sent: Some(SentNames::default()), reading: None, positions, numbered, due: None }
     }
 
     /// Starts to read the minutes that were requested.
@@ -92,9 +103,19 @@ impl Copying {
         // A second request while one is answered is not expected, and not answered.
         let Some(mut sent) = self.sent.take() else { return };
         let reader = self.inputs.own.as_ref().and_then(|own| own.reader().ok().cloned());
+        let connected: Option<BTreeSet<HostName>> = fetch.connected.0.clone().map(BTreeSet::from_iter);
+        let copies = self.inputs.copies.as_ref().and_then(Copies::reader_of_stored);
         self.reading = Some(tokio::task::spawn_blocking(move || {
-            let wanted: Option<Minutes> = reader.map(|reader| reader.minutes(&fetch, |_| true, &mut sent));
-            (sent, wanted.unwrap_or(Minutes { hosts: Vec::new(), is_end: true }))
+            let nothing = || Minutes { hosts: Vec::new(), is_end: true };
+            let own = reader.map(|reader| reader.minutes(&fetch, |_| true, &mut sent.of_own));
+            let mut minutes = own.unwrap_or_else(nothing);
+            if let Some((copies, connected)) = copies.zip(connected).filter(|_| minutes.is_end) {
+                let is_down = |host: &HostName| !connected.contains(host);
+                let copied = copies.minutes(&fetch, is_down, &mut sent.of_copies);
+                minutes.hosts.extend(copied.hosts);
+                minutes.is_end = copied.is_end;
+            }
+            (sent, minutes)
         }));
     }
 
@@ -123,7 +144,8 @@ impl Copying {
         }
         self.due = Some(now + ANSWER_WITHIN);
         let held = self.positions.as_ref().map(Positions::all).unwrap_or_default();
-        Some(Fetch { held, since: calendar().minus(copies.age), len_bytes: FETCH_LEN_BYTES })
+        let since = calendar().minus(copies.age);
+        Some(Fetch { held, since, len_bytes: FETCH_LEN_BYTES, connected: AtEnd(None) })
     }
 
     /// Stores the representative's answer.

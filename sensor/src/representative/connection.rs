@@ -41,6 +41,10 @@ pub(super) struct Connection {
     pub(super) turn: Turn,
     /// Names of the metrics in its minutes.
     pub(super) numbered: Numbered,
+    /// Names of the metrics in what it has copied of other hosts.
+    pub(super) numbered_copies: Numbered,
+    /// When it last had minutes of another host that were missing here.
+    pub(super) had_missing: Moment,
 }
 
 /// The member on a connection, once its hello is accepted.
@@ -78,6 +82,8 @@ impl Domain {
             knows_marks: false,
             turn: Turn::Never,
             numbered: Numbered::default(),
+            numbered_copies: Numbered::default(),
+            had_missing: Moment::default(),
         };
         self.links.insert(link, connection);
         Some(link)

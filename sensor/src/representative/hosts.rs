@@ -273,6 +273,11 @@ impl Hosts {
         &self.unreported
     }
 
+    /// Iterates over the hosts that are connected, sorted by name.
+    pub fn connected(&self) -> impl Iterator<Item = &HostName> {
+        self.table.iter().filter(|(_, host)| host.is_connected).map(|(name, _)| name)
+    }
+
     pub fn get_mut(&mut self, name: &HostName) -> Option<&mut Host> {
         self.table.get_mut(name)
     }

@@ -9,6 +9,7 @@ use store::copy::Sent;
 use store::query::{By, Subject};
 use store::reader::{Reader, Selection};
 use store::writer::Writer;
+use wire::at_end::AtEnd;
 use wire::id::HostName;
 use wire::report::minutes::{Fetch, Minutes, Numbered};
 use wire::time::Time;
@@ -30,7 +31,7 @@ impl Connection {
         len_bytes: u32,
     ) -> (usize, bool) {
         let held = to.reader().held().into_iter().filter(|held| is_wanted(&held.host)).collect();
-        let fetch = Fetch { held, since: Time::from_micros(0), len_bytes };
+        let fetch = Fetch { held, since: Time::from_micros(0), len_bytes, connected: AtEnd(None) };
         let answer = from.minutes(&fetch, is_wanted, &mut self.sent);
         let sent = postcard::to_stdvec(&answer).expect("in memory");
         let Minutes { hosts, is_end } = postcard::from_bytes(&sent).expect("just encoded");

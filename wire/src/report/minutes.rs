@@ -1,4 +1,5 @@
-//! Copies of stored minutes: a representative fetches them from the members, and a standby from it.
+//! Copies of stored minutes: a representative fetches them from the members, and a standby from it. What members
+//! have copied of hosts that are down is fetched by a representative that does not have it.
 //!
 //! ```text
 //! who copies                       who has the minutes
@@ -10,6 +11,7 @@
 //! them. Not here: the packed buckets of a row (`store`).
 
 use super::{METRICS_LEN_MAX_BYTES, METRICS_MAX, Packed, metric_len_bytes};
+use crate::at_end::AtEnd;
 use crate::id::HostName;
 use crate::sample::Metric;
 use crate::time::Time;
@@ -43,6 +45,9 @@ pub struct Fetch {
     pub since: Time,
     /// Approximate length of the answer, in bytes.
     pub len_bytes: u32,
+    /// If it is given, what is copied of all other hosts than these is requested too, of a member. An older version
+    /// ignores it.
+    pub connected: AtEnd<Vec<HostName>>,
 }
 
 /// Minutes that follow what was copied.
@@ -129,6 +134,12 @@ impl Positions {
         if let Some(row) = minutes.rows.last() {
             self.0.insert(minutes.host.clone(), (row.number.saturating_add(1), row.start));
         }
+    }
+
+    /// Whether one more host has room.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.0.len() < HELD_MAX
     }
 
     /// The position of a host.

@@ -5,6 +5,7 @@ use crate::report::rig::{Rig, host, now_at};
 use sensor::history::copies::Copied;
 use sensor::representative::domain::{Config, Link, Output};
 use sensor::representative::hosts::{ElectionEntry, Role};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::at_end::AtEnd;
 use wire::credential::Serial;
@@ -153,6 +154,47 @@ fn minutes_of_others_of_the_future_and_unasked_ones_are_not_stored() {
 }
 
 #[test]
+fn a_member_that_was_a_standby_is_asked_for_its_copies_of_hosts_that_are_down() {
+    let mut rig = rig();
+    let (gone, there) = (join(&mut rig, 1, true), join(&mut rig, 2, true));
+    let also = join(&mut rig, 4, false);
+    rig.domain.disconnect(gone);
+    let now = rig.now;
+    rig.domain.apply_election(&BTreeMap::new(), now);
+    pass(&mut rig, 0);
+    assert_eq!(drain(&mut rig).fetches[0].1.connected, AtEnd(None), "others are about to connect");
+    answer(&mut rig, there, vec![minutes("wn3", &[600])], true);
+    assert_eq!(drain(&mut rig).copies.len(), 0, "it was not asked for others");
+    pass(&mut rig, 20);
+    let asked = drain(&mut rig).fetches;
+    let connected = AtEnd(Some(vec![host("wn2"), host("wn4")]));
+    assert_eq!((asked.len(), asked[0].0, &asked[0].1.connected), (1, there, &connected));
+    let of_three = [minutes("wn3", &[600, 660]), minutes("wn2", &[600]), minutes("wn4", &[600])];
+    answer(&mut rig, there, of_three.into(), true);
+    let copied = |wanted: &Wanted| -> Vec<(String, usize)> {
+        wanted.copies.iter().map(|copied| (copied.host.to_string(), copied.rows.len())).collect()
+    };
+    assert_eq!(copied(&drain(&mut rig)), [("wn3".into(), 2), ("wn2".into(), 1)], "wn4 answers for itself");
+    // It answers again with what was copied meanwhile.
+    pass(&mut rig, 20);
+    let held = Held { host: host("wn3"), next: 2, latest: Time::from_micros(660_000_000) };
+    assert!(drain(&mut rig).fetches[0].1.held.contains(&held));
+    answer(&mut rig, there, vec![minutes("wn3", &[600, 660, 720])], true);
+    assert_eq!(copied(&drain(&mut rig)), [("wn3".into(), 1)]);
+    // It has nothing more for some time.
+    (0..20).for_each(|_| {
+        pass(&mut rig, 20);
+        drain(&mut rig);
+        answer(&mut rig, there, Vec::new(), true);
+    });
+    pass(&mut rig, 20);
+    assert_eq!(drain(&mut rig).fetches[0].1.connected, AtEnd(None));
+    rig.domain.disconnect(also);
+    answer(&mut rig, there, vec![minutes("wn3", &[600, 660, 720, 780])], true);
+    assert_eq!(copied(&drain(&mut rig)), []);
+}
+
+#[test]
 fn few_are_asked_at_once() {
     let mut rig = rig();
     let links: Vec<Link> = (1..100).map(|number| join(&mut rig, number, true)).collect();
@@ -195,7 +237,7 @@ fn only_a_standby_may_fetch_the_minutes_of_all() {
     let place = ElectionEntry { role: Role::Standby, gone: None };
     let now = rig.now;
     rig.domain.apply_election(&[(host("wn1"), place)].into(), now);
-    let fetch = Fetch { held: Vec::new(), since: Time::default(), len_bytes: 1000 };
+    let fetch = Fetch { held: Vec::new(), since: Time::default(), len_bytes: 1000, connected: AtEnd(None) };
     for link in [standby, member] {
         send(&mut rig, link, &FromMember::Fetch(fetch.clone()));
     }
