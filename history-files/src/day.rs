@@ -5,15 +5,28 @@
 
 use crate::table::{Finished, Part, SCHEMA_VERSION, Table};
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use wire::api::UnixTime;
 use wire::api::history::HostBehind;
+use wire::time::Time;
 
 /// Version of the record.
 const VERSION: u32 = 1;
 
 /// Folder of the records; programs that read the tables skip what begins with an underscore.
 pub(crate) const FOLDER: &str = "_visperf";
+
+/// Start and end of a day.
+#[must_use]
+pub fn span(date: Date) -> Range<Time> {
+    let start = |date: Date| {
+        let zoned = date.to_zoned(TimeZone::UTC).expect("every day begins in UTC");
+        Time::from_micros(zoned.timestamp().as_microsecond())
+    };
+    start(date)..start(date.tomorrow().unwrap_or(date))
+}
 
 /// What is stored of a day of a domain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -102,6 +115,13 @@ impl Day {
         let rest = path.strip_prefix(FOLDER)?.strip_prefix("/domain=")?.strip_suffix(".json")?;
         let (domain, date) = rest.split_once("/date=")?;
         Some((domain.to_owned(), date.parse().ok()?))
+    }
+
+    /// Start of the day, and its end, or until when there is something of a day that was not over.
+    #[must_use]
+    pub fn span(&self) -> Range<Time> {
+        let Range { start, end } = span(self.date);
+        start..self.until.map_or(end, |until| until.0.clamp(start, end))
     }
 
     /// The file of a table.

@@ -153,6 +153,8 @@ pub struct Config {
     pub journal_bytes: u64,
     /// History of metrics on disk.
     pub history: history::Config,
+    /// Place of the exported days of the domain, where queries read what this host does not have any more.
+    pub exported: Option<String>,
     pub recorder: recorder::config::Config,
     /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
@@ -251,6 +253,7 @@ impl Config {
                 first_start,
                 journal_bytes: mib << 20,
                 history,
+                exported: raw.history.exported,
                 recorder,
                 control,
                 modules,

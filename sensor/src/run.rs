@@ -256,6 +256,11 @@ impl Sensor {
         self.pasts.own()
     }
 
+    /// Lets queries read these exported days; once.
+    pub fn set_exported(&self, days: Box<dyn history::exported::ExportedDays>) {
+        self.pasts.exported().set(days);
+    }
+
     /// Returns the copies of its domain's history, if the configuration has them.
     #[must_use]
     pub fn copies(&self) -> Option<history::copies::Copies> {
@@ -352,7 +357,7 @@ impl Sensor {
             query::past_processes::method(self.recorder()),
             query::process_history::method(self.pasts.processes()),
             query::metrics::method(&self.sampler.handle(), self.history()),
-            query::history::method(self.history()),
+            query::history::method(self.history(), self.config.host.clone(), self.pasts.exported().clone()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),
             query::control::method(&self.control),
             query::files::files_method(&self.config, move || tail.files()),
@@ -363,6 +368,7 @@ impl Sensor {
                 service: self.representative.clone(),
                 copies: self.copies(),
                 alone: self.history().filter(|_| is_alone),
+                exported: self.pasts.exported().clone(),
             }
             .method(),
         ];

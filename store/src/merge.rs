@@ -1,12 +1,14 @@
-//! Merging of buckets that are stored elsewhere, such as in exported days, as queries merge those of a store.
+//! Queries by steps: buckets of this store, and of what is stored elsewhere, such as in exported days, merged to steps.
 //!
-//! Pure. Rule: the same steps as [`crate::reader::Reader::steps`] answers, from the same buckets. Not here: where buckets
-//! come from.
+//! Rule: the same buckets are the same steps, wherever they are stored. Not here: how steps are collected ([`crate::query`]),
+//! which buckets are read ([`crate::plan`]).
 
 use crate::block::{HostNo, SeriesNo};
 use crate::bucket::Bucket;
-use crate::query::{By, Point, Steps, Subject, TooLarge};
-use crate::reader::{Numbers, Visit};
+use crate::plan::{Part, Piece, plan_with};
+use crate::query::{Answer, By, Point, READ_MAX, Steps, Subject, TooLarge};
+use crate::reader::{Notes, Numbers, Reader, Selection, Visit};
+use crate::tier::Tier;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +18,8 @@ use wire::time::Time;
 
 /// Steps that are being merged.
 pub struct Merge {
-    steps: Steps,
-    numbers: Numbers,
+    pub(crate) steps: Steps,
+    pub(crate) numbers: Numbers,
     hosts: BTreeMap<HostName, HostNo>,
     metrics: BTreeMap<Arc<Metric>, SeriesNo>,
     /// The series of the latest bucket: buckets that follow each other are mostly of one.
@@ -29,8 +31,14 @@ impl Merge {
     #[must_use]
     pub fn new(step: Duration, with_values: bool, max: usize) -> Merge {
         let numbers = Numbers { hosts: BTreeMap::new(), metrics: BTreeMap::new() };
-        let (hosts, metrics) = (BTreeMap::new(), BTreeMap::new());
-        Merge { steps: Steps::new(step, with_values, max, usize::MAX), numbers, hosts, metrics, latest: None }
+        Merge::of_store(Steps::new(step, with_values, max, usize::MAX), numbers)
+    }
+
+    /// Steps of what a store has too, by its numbers.
+    pub(crate) fn of_store(steps: Steps, numbers: Numbers) -> Merge {
+        let hosts = numbers.hosts.iter().map(|(number, host)| (host.clone(), *number)).collect();
+        let metrics = numbers.metrics.iter().map(|(number, metric)| (Arc::clone(metric), *number)).collect();
+        Merge { steps, numbers, hosts, metrics, latest: None }
     }
 
     /// Start of the first step, and end of the last one, of this time.
@@ -62,7 +70,8 @@ impl Merge {
         if let Some(number) = self.hosts.get(name) {
             return *number;
         }
-        let number = HostNo::try_from(self.hosts.len()).unwrap_or(HostNo::MAX);
+        // From the end, so that none is that of another host in the store.
+        let number = HostNo::MAX - HostNo::try_from(self.hosts.len()).unwrap_or(HostNo::MAX);
         self.hosts.insert(name.clone(), number);
         self.numbers.hosts.insert(number, name.clone());
         number
@@ -72,7 +81,7 @@ impl Merge {
         if let Some(number) = self.metrics.get(metric) {
             return *number;
         }
-        let number = SeriesNo::try_from(self.metrics.len()).unwrap_or(SeriesNo::MAX);
+        let number = SeriesNo::MAX - SeriesNo::try_from(self.metrics.len()).unwrap_or(SeriesNo::MAX);
         self.metrics.insert(Arc::clone(metric), number);
         self.numbers.metrics.insert(number, Arc::clone(metric));
         number
@@ -84,6 +93,84 @@ impl Merge {
     /// If they have more values than there is room for.
     pub fn finish(self, by: &By) -> Result<Vec<(Subject, Vec<Point>)>, TooLarge> {
         self.steps.finish(&self.numbers, by)
+    }
+}
+
+/// Minutes that are stored elsewhere.
+pub struct Elsewhere<'a> {
+    /// The times that they are of, oldest first, from and to whole hours.
+    pub spans: &'a [(Time, Time)],
+    /// Adds the minutes from the first time on, before the second.
+    pub read: &'a mut dyn FnMut((Time, Time), &mut Merge),
+}
+
+impl Reader {
+    /// Answers with buckets of this step, for the selected time widened to whole steps. With `with_values` the
+    /// values themselves are returned too, from which percentiles follow.
+    ///
+    /// # Errors
+    /// If the answer would have more than `max` values, or too much would have to be read for it.
+    pub fn steps(
+        &self,
+        selection: &Selection,
+        step: Duration,
+        by: &By,
+        with_values: bool,
+        max: usize,
+    ) -> Result<Answer<Point>, TooLarge> {
+        let mut nothing = |_: (Time, Time), _: &mut Merge| {};
+        let elsewhere = Elsewhere { spans: &[], read: &mut nothing };
+        self.steps_with(selection, step, by, (with_values, max), elsewhere)
+    }
+
+    /// Answers as [`Reader::steps`] does, also with minutes that are stored elsewhere, where the tier that fits the step
+    /// has none any more.
+    ///
+    /// # Errors
+    /// As [`Reader::steps`].
+    pub fn steps_with(
+        &self,
+        selection: &Selection,
+        step: Duration,
+        by: &By,
+        (with_values, max): (bool, usize),
+        elsewhere: Elsewhere<'_>,
+    ) -> Result<Answer<Point>, TooLarge> {
+        let mut merge =
+            Merge::of_store(Steps::new(step, with_values, max, READ_MAX), self.numbers(selection));
+        let (since, until) = merge.span(selection.since, selection.until);
+        let pieces = plan_with(step, since, until, self.oldest(selection.host), elsewhere.spans);
+        let (mut notes, mut parts, mut others) = (Notes::default(), Vec::new(), Vec::new());
+        for piece in pieces {
+            match piece {
+                Piece::Tier(part) => {
+                    notes.add(self.add_part(&part, &mut merge), &part);
+                    parts.push(part);
+                }
+                Piece::Elsewhere(since, until) => {
+                    (elsewhere.read)((since, until), &mut merge);
+                    others.push((since, until));
+                }
+            }
+        }
+        let Merge { steps, numbers, .. } = merge;
+        let series = steps.finish(&numbers, by)?;
+        Ok(Answer { elsewhere: others, ..notes.answer(&numbers, series, parts) })
+    }
+
+    fn add_part(&self, part: &Part, merge: &mut Merge) -> Notes {
+        let Merge { steps, numbers, .. } = merge;
+        match part.tier {
+            Tier::Raw => self.add_samples(numbers, part, steps),
+            Tier::Minute | Tier::Hour => {
+                self.buckets(part.tier, numbers, part.since, part.until, &mut |found| {
+                    if found.time >= part.since && found.time < part.until {
+                        steps.add(found.host, found.series, found.time, found.value);
+                    }
+                    steps.visit()
+                })
+            }
+        }
     }
 }
 

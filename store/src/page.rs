@@ -49,7 +49,10 @@ impl Reader {
         loop {
             let Some((host, from)) = following(&hosts, &metrics, place.as_ref()) else {
                 let (series, parts, marks) = (Vec::new(), Vec::new(), Vec::new());
-                return Ok(Page { answer: Answer { series, parts, damaged: 0, marks }, next: None });
+                return Ok(Page {
+                    answer: Answer { series, parts, elsewhere: Vec::new(), damaged: 0, marks },
+                    next: None,
+                });
             };
             let (answer, to) = self.of_host(selection, step, max, host, &metrics[from..])?;
             let metric = metrics.get(from + to).and(metrics.get(from + to - 1));

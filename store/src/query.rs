@@ -18,7 +18,7 @@ use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
 /// Values that are read for one answer, at most: about half a second of a core.
-const READ_MAX: usize = 50_000_000;
+pub(crate) const READ_MAX: usize = 50_000_000;
 
 /// Why a query is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +83,8 @@ pub struct Answer<P> {
     pub series: Vec<(Subject, Vec<P>)>,
     /// The tiers that were read, and when.
     pub parts: Vec<Part>,
+    /// Times whose minutes were read elsewhere.
+    pub elsewhere: Vec<(Time, Time)>,
     /// Blocks and chunks that were damaged and are missing in the answer.
     pub damaged: u64,
     /// What happened meanwhile, as far as samples were read: on which host, and what.
@@ -90,43 +92,7 @@ pub struct Answer<P> {
 }
 
 impl Reader {
-    /// Answers with buckets of this step, for the selected time widened to whole steps. With `with_values` the
-    /// values themselves are returned too, from which percentiles follow.
-    ///
-    /// # Errors
-    /// If the answer would have more than `max` values, or too much would have to be read for it.
-    pub fn steps(
-        &self,
-        selection: &Selection,
-        step: Duration,
-        by: &By,
-        with_values: bool,
-        max: usize,
-    ) -> Result<Answer<Point>, TooLarge> {
-        let numbers = self.numbers(selection);
-        let oldest = self.oldest(selection.host);
-        let mut steps = Steps::new(step, with_values, max, READ_MAX);
-        let (since, until) = steps.span(selection.since, selection.until);
-        let parts = plan(Some(step), since, until, oldest);
-        let mut notes = Notes::default();
-        for part in &parts {
-            let read = match part.tier {
-                Tier::Raw => self.add_samples(&numbers, part, &mut steps),
-                Tier::Minute | Tier::Hour => {
-                    self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
-                        if found.time >= part.since && found.time < part.until {
-                            steps.add(found.host, found.series, found.time, found.value);
-                        }
-                        steps.visit()
-                    })
-                }
-            };
-            notes.add(read, part);
-        }
-        Ok(notes.answer(&numbers, steps.finish(&numbers, by)?, parts))
-    }
-
-    fn add_samples(&self, numbers: &Numbers, part: &Part, steps: &mut Steps) -> Notes {
+    pub(crate) fn add_samples(&self, numbers: &Numbers, part: &Part, steps: &mut Steps) -> Notes {
         let mut previous: BTreeMap<(HostNo, SeriesNo), Previous> = BTreeMap::new();
         self.samples(numbers, part.since, part.until, &mut |Found { host, series, time, value }| {
             let is_counter = numbers.metrics[&series].semantics == Semantics::Counter;
@@ -189,16 +155,21 @@ impl Reader {
 }
 
 impl Notes {
-    fn add(&mut self, read: Notes, part: &Part) {
+    pub(crate) fn add(&mut self, read: Notes, part: &Part) {
         self.damaged += read.damaged;
         let in_part = |mark: &Mark| mark.time() >= part.since && mark.time() < part.until;
         self.marks.extend(read.marks.into_iter().filter(|(_, mark)| in_part(mark)));
     }
 
-    fn answer<P>(self, numbers: &Numbers, series: Vec<(Subject, Vec<P>)>, parts: Vec<Part>) -> Answer<P> {
+    pub(crate) fn answer<P>(
+        self,
+        numbers: &Numbers,
+        series: Vec<(Subject, Vec<P>)>,
+        parts: Vec<Part>,
+    ) -> Answer<P> {
         let named = |(host, mark)| numbers.hosts.get(&host).map(|host| (host.clone(), mark));
         let marks = self.marks.into_iter().filter_map(named).collect();
-        Answer { series, parts, damaged: self.damaged, marks }
+        Answer { series, parts, elsewhere: Vec::new(), damaged: self.damaged, marks }
     }
 }
 

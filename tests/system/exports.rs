@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::io::BufRead as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 use system_tests::grid::Daemon;
@@ -45,7 +45,7 @@ const STORED: Duration = Duration::from_secs(30);
 /// A sensor with a past.
 struct Site {
     folder: tempfile::TempDir,
-    _daemon: Daemon,
+    daemon: Daemon,
     address: SocketAddr,
     /// Start of the first day that is not over.
     today: Time,
@@ -57,13 +57,7 @@ impl Site {
         let now = overlay::clock::calendar();
         let over = now.minus(COPIED_AFTER).micros();
         let today = Time::from_micros(over - over % DAY.as_micros() as i64);
-        let times = std::iter::successors(Some(today.minus(DAY * DAYS)), |time| Some(time.plus(EVERY)));
-        past::store(
-            &folder.path().join("state"),
-            ("trial-host", METRICS),
-            256 << 20,
-            times.take_while(|time| *time < now),
-        );
+        remember(&folder.path().join("state"), today, Time::default());
         let since = today.minus(DAY * DAYS);
         let tails = [("slurm-jobcomp", jobs(since)), ("gridftp-transfer", transfers(since))];
         let tails = tails.map(|(filter, text)| {
@@ -77,9 +71,8 @@ impl Site {
             tails.concat()
         );
         std::fs::write(&config, text).unwrap();
-        let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
-        let (daemon, address) = Daemon::start(&folder.path().join("state"), &arguments).unwrap();
-        let site = Site { folder, _daemon: daemon, address, today };
+        let (daemon, address) = run(&folder);
+        let site = Site { folder, daemon, address, today };
         wait::until(STORED, "all calls", || {
             let calls = site.calls();
             Ok(if calls.len() == (DAYS * CALLS) as usize {
@@ -90,6 +83,22 @@ impl Site {
         })
         .unwrap();
         site
+    }
+
+    /// Ends the sensor, deletes its history but what is later than a time, and starts it with more configuration.
+    fn forget(self, until: Option<Time>, more: &str) -> Site {
+        let Site { folder, daemon, today, .. } = self;
+        daemon.stop().unwrap();
+        let state = folder.path().join("state");
+        std::fs::remove_dir_all(state.join("sensor/history")).unwrap();
+        if let Some(until) = until {
+            remember(&state, today, until);
+        }
+        let config = folder.path().join("visperf.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, text + more).unwrap();
+        let (daemon, address) = run(&folder);
+        Site { folder, daemon, address, today }
     }
 
     fn calls(&self) -> Vec<Value> {
@@ -137,6 +146,22 @@ impl Site {
         let text = String::from_utf8(output.stdout).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// Stores the past of the host from the first day on, or from `since`.
+fn remember(state: &Path, today: Time, since: Time) {
+    let now = overlay::clock::calendar();
+    let times = std::iter::successors(Some(today.minus(DAY * DAYS)), |time| Some(time.plus(EVERY)));
+    let times = times.take_while(|time| *time < now);
+    let numbered = (0..).zip(times).filter(|(_, time)| *time >= since);
+    past::store(state, ("trial-host", METRICS), 256 << 20, numbered);
+}
+
+/// Starts the sensor.
+fn run(folder: &tempfile::TempDir) -> (Daemon, SocketAddr) {
+    let config = folder.path().join("visperf.toml");
+    let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
+    Daemon::start(&folder.path().join("state"), &arguments).unwrap()
 }
 
 /// A time in UTC, as `2026-11-26T00:00:00Z`.

@@ -17,13 +17,13 @@ const USER: f64 = 0.2375;
 /// Metrics that have names of real ones.
 const NAMED: usize = 5;
 
-/// Store so many metrics of a host at these times in the state folder of a sensor: CPU time, load, memory, and
-/// made-up ones. What is too old is deleted in parts of a sixteenth of `tier_bytes`, the limit of each tier.
+/// Store so many metrics of a host at these times, which have numbers, in the state folder of a sensor: CPU time, load,
+/// memory, and made-up ones. What is too old is deleted in parts of a sixteenth of `tier_bytes`, the limit of each tier.
 pub(super) fn store(
     state: &Path,
     (host, metrics): (&str, usize),
     tier_bytes: u64,
-    times: impl Iterator<Item = Time>,
+    times: impl Iterator<Item = (u64, Time)>,
 ) {
     let folder = state.join("sensor/history");
     std::fs::create_dir_all(&folder).unwrap();
@@ -32,7 +32,7 @@ pub(super) fn store(
     let metrics = named(metrics);
     let host = HostName::try_from(host).unwrap();
     let (mut idle, mut user, mut last) = (0.0, 0.0, None);
-    for (number, time) in (0_u64..).zip(times) {
+    for (number, time) in times {
         let load = load(time, number);
         let secs = last.map_or(0.0, |last| time.since(last).as_secs_f64());
         (idle, user, last) = (idle + secs * (1.0 - USER), user + secs * USER, Some(time));

@@ -37,7 +37,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         let now = overlay::clock::calendar();
         let state = folder.path().join("state");
-        past::store(&state, ("wn01", METRICS), TIER_BYTES, times(now));
+        past::store(&state, ("wn01", METRICS), TIER_BYTES, (0..).zip(times(now)));
         let config = folder.path().join("visperf.toml");
         std::fs::write(&config, "[sensor]\ndomain = \"trial\"\nhost = \"wn01\"\n").unwrap();
         let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];

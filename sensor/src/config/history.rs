@@ -79,6 +79,8 @@ pub struct RawConfig {
     pub domain_call_budget_mib: Option<u64>,
     /// Age of the oldest ended calls, in days.
     pub call_days: Option<f64>,
+    /// Folder or `s3://BUCKET/PREFIX` of exported days, from which metrics are answered that are not stored any more.
+    pub exported: Option<String>,
 }
 
 /// Checked configuration of the history.
@@ -103,6 +105,10 @@ impl Config {
     /// Every invalid value.
     pub fn new(raw: &RawConfig) -> Result<Config, Vec<KeyError>> {
         let mut wrong = Vec::new();
+        if raw.exported.as_ref().is_some_and(|place| place.trim().is_empty()) {
+            let message = "expected a folder or s3://BUCKET/PREFIX, found nothing".to_owned();
+            wrong.push(KeyError { keys: vec!["exported".to_owned()], message });
+        }
         let own = mib("budget_mib", raw.budget_mib, BUDGET_MIB_DEFAULT, &mut wrong);
         let mut mib_or_none = |key, wanted: Option<u64>, default| match wanted.unwrap_or(default) {
             0 => 0,

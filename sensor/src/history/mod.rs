@@ -4,6 +4,7 @@
 //! Not here: the format and the queries (`store`), the method (`query::history`).
 
 pub mod copies;
+pub mod exported;
 pub(crate) mod failure;
 pub mod handle;
 pub mod sweeps;

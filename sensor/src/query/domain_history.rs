@@ -4,9 +4,10 @@
 //! values of one host in full ([`super::history`]), how minutes are copied (`representative`).
 
 use super::domain::absent;
-use super::history::answer;
+use super::history::{Whose, answer};
 use super::past::reader;
 use crate::history::copies::Copies;
+use crate::history::exported::Exported;
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
 use crate::representative::service;
@@ -36,6 +37,8 @@ pub struct Past {
     pub copies: Option<Copies>,
     /// History of the host, if it is the only one of its domain.
     pub alone: Option<Handle>,
+    /// Exported days of the domain.
+    pub exported: Exported,
 }
 
 impl Past {
@@ -47,7 +50,7 @@ impl Past {
             let (past, pool) = (self.clone(), pool.clone());
             async move {
                 let history = past.handle().await?;
-                pool.run(move || found(reader(&history)?, &params, calendar())).await
+                pool.run(move || found(reader(&history)?, &params, &past.exported, calendar())).await
             }
         })
     }
@@ -63,11 +66,18 @@ impl Past {
     }
 }
 
-fn found(history: &Reader, params: &DomainHistoryParams, now: Time) -> Result<DomainHistory, Fault> {
+fn found(
+    history: &Reader,
+    params: &DomainHistoryParams,
+    exported: &Exported,
+    now: Time,
+) -> Result<DomainHistory, Fault> {
     let is_wanted = |name: &HostName| params.host.as_ref().is_none_or(|host| name.is_spelled(host));
-    let found = answer(history, &params.history, &is_wanted, now)?;
+    let host = params.host.as_deref().map(HostName::try_from).transpose();
+    let host = host.map_err(|error| Fault::invalid_params(format!("host: {error}")))?;
+    let found = answer(history, &params.history, Whose { is_wanted: &is_wanted, host, exported }, now)?;
     let held: Vec<_> = history.held().into_iter().filter(|held| is_wanted(&held.host)).collect();
-    if let Some(host) = params.host.as_ref().filter(|_| held.is_empty()) {
+    if let Some(host) = params.host.as_ref().filter(|_| held.is_empty() && found.series.is_empty()) {
         let text = format!("no minute of host {host:?} is copied; ask domain.hosts for those that report");
         return Err(Fault::not_found(text));
     }

@@ -3,9 +3,11 @@
 //! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
+use super::exported_minutes::ExportedMinutes;
 use super::history_cursor::Cursor;
 use super::metrics::{POINTS_MAX, opened};
 use super::past::{between, reader};
+use crate::history::exported::Exported;
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
 use crate::sample::glob::Glob;
@@ -16,7 +18,7 @@ use rpc::fault::Fault;
 use std::time::Duration;
 use store::exact::Exact;
 use store::mark::Mark;
-use store::merge::Merge;
+use store::merge::{Elsewhere, Merge};
 use store::page::Page;
 use store::plan::Part;
 use store::query::{Answer, By, Point, Subject, TooLarge, quantile};
@@ -57,15 +59,29 @@ const STEP_MAX: Duration = Duration::from_secs(3650 * 86_400);
 const STEPS: [u64; 17] =
     [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14_400, 43_200, 86_400, 604_800, 2_592_000];
 
-/// `sensor.history`; a fault if the history is off.
+/// Whose past is answered, and from what besides the store.
+pub(super) struct Whose<'a> {
+    /// Hosts in the store.
+    pub(super) is_wanted: &'a dyn Fn(&HostName) -> bool,
+    /// Host in exported days; all of them, if `None`.
+    pub(super) host: Option<HostName>,
+    pub(super) exported: &'a Exported,
+}
+
+/// `sensor.history` of this host; a fault if the history is off.
 #[must_use]
-pub fn method(history: Option<Handle>) -> Method {
+pub fn method(history: Option<Handle>, host: HostName, exported: Exported) -> Method {
     let pool = BlockingPool::new("reading the history", AT_ONCE_MAX);
     typed::method(move |_, params: HistoryParams| {
         let (history, pool) = (history.clone(), pool.clone());
+        let (host, exported) = (host.clone(), exported.clone());
         async move {
             let history = opened(history)?;
-            pool.run(move || answer(reader(&history)?, &params, &|_| true, calendar())).await
+            pool.run(move || {
+                let whose = Whose { is_wanted: &|_| true, host: Some(host), exported: &exported };
+                answer(reader(&history)?, &params, whose, calendar())
+            })
+            .await
         }
     })
 }
@@ -74,7 +90,7 @@ pub fn method(history: Option<Handle>) -> Method {
 pub(super) fn answer(
     history: &Reader,
     params: &HistoryParams,
-    host: &dyn Fn(&HostName) -> bool,
+    Whose { is_wanted, host, exported }: Whose<'_>,
     now: Time,
 ) -> Result<History, Fault> {
     let name = params.name.as_deref().map(Glob::new).transpose();
@@ -84,18 +100,22 @@ pub(super) fn answer(
     let fits = |metric: &Metric| {
         name.as_ref().is_none_or(|name| name.matches(&metric.name)) && params.labels.fit(metric)
     };
-    let selection = Selection { host, metric: &fits, since, until };
+    let selection = Selection { host: is_wanted, metric: &fits, since, until };
+    let mut exported = ExportedMinutes::new(exported, host);
     let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
     let found = match (&params.cursor, step) {
         (Some(cursor), step) => page(history, &selection, params, step, cursor)?,
         (None, Duration::ZERO) => samples(history, &selection)?,
-        (None, step) => steps(history, &selection, params, step)?,
+        (None, step) => steps(history, &selection, params, step, &mut exported)?,
     };
     if params.cursor.is_none() {
         check_found(&found, params)?;
     }
-    let oldest = history.oldest(host);
-    Ok(History { oldest: ages(oldest), step_secs: step.as_secs_f64(), ..chosen(found, params) })
+    let stored = history.oldest(is_wanted);
+    let oldest = exported.age().into_iter().chain(ages(stored)).collect();
+    let is_beyond = stored.into_iter().flatten().min().is_none_or(|oldest| since < oldest);
+    let exported_problem = exported.problem(is_beyond);
+    Ok(History { oldest, step_secs: step.as_secs_f64(), exported_problem, ..chosen(found, params) })
 }
 
 /// Checks what the types of the parameters allow and makes no sense.
@@ -160,10 +180,14 @@ fn steps(
     selection: &Selection,
     params: &HistoryParams,
     step: Duration,
+    exported: &mut ExportedMinutes<'_>,
 ) -> Result<History, Fault> {
-    let (with_values, max) = values_of(params);
-    let found = history.steps(selection, step, &by(params)?, with_values, max).map_err(too_large)?;
-    Ok(summarized(found, params.aggregate))
+    let spans = exported.spans.clone();
+    let mut read = |times: (Time, Time), merge: &mut Merge| exported.read(times, params, merge);
+    let elsewhere = Elsewhere { spans: &spans, read: &mut read };
+    let found = history.steps_with(selection, step, &by(params)?, values_of(params), elsewhere);
+    exported.check()?;
+    Ok(summarized(found.map_err(too_large)?, params.aggregate))
 }
 
 /// Whether the values of steps are needed, and how many are read at most.
@@ -217,7 +241,8 @@ pub fn of_buckets(
     let mut merge = Merge::new(step, with_values, max * FILES_TIMES);
     read(merge.span(since, until), &mut merge);
     let series = merge.finish(&by).map_err(too_large)?;
-    let answer = Answer { series, parts: Vec::new(), damaged: 0, marks: Vec::new() };
+    let (parts, elsewhere, marks) = (Vec::new(), Vec::new(), Vec::new());
+    let answer = Answer { series, parts, elsewhere, damaged: 0, marks };
     let found = summarized(answer, params.aggregate);
     check_found(&found, params)?;
     Ok(History { step_secs: step.as_secs_f64(), ..chosen(found, params) })
@@ -288,7 +313,7 @@ fn summary(point: &Point) -> StepSummary {
 fn shown<P>(found: Answer<P>, series: impl Fn(Subject, Vec<P>) -> HistorySeries) -> History {
     History {
         series: found.series.into_iter().map(|(subject, points)| series(subject, points)).collect(),
-        tiers: tiers(&found.parts),
+        tiers: tiers(&found.parts, &found.elsewhere),
         damaged: found.damaged,
         marks: marks(&found.marks),
         ..History::default()
@@ -387,21 +412,25 @@ fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {
     found.iter().map(mark).collect()
 }
 
-fn tiers(parts: &[Part]) -> Vec<TierPart> {
-    let part = |part: &Part| TierPart {
-        tier: part.tier.name().to_owned(),
-        since: UnixTime(part.since),
-        until: UnixTime(part.until),
+fn tiers(parts: &[Part], exported: &[(Time, Time)]) -> Vec<TierPart> {
+    let part = |name: &str, since: Time, until: Time| TierPart {
+        tier: name.to_owned(),
+        since: UnixTime(since),
+        until: UnixTime(until),
     };
-    parts.iter().map(part).collect()
+    let stored = parts.iter().map(|stored| part(stored.tier.name(), stored.since, stored.until));
+    let exported = exported.iter().map(|(since, until)| part(ExportedMinutes::name(), *since, *until));
+    let mut tiers: Vec<TierPart> = stored.chain(exported).collect();
+    tiers.sort_by_key(|part| part.since.0);
+    tiers
 }
 
-fn ages(oldest: [Option<Time>; 3]) -> Vec<TierAge> {
+fn ages(oldest: [Option<Time>; 3]) -> impl Iterator<Item = TierAge> {
     let ages = Tier::ALL.into_iter().zip(oldest);
     let age = |(tier, time): (Tier, Option<Time>)| {
         time.map(|time| TierAge { tier: tier.name().to_owned(), time: UnixTime(time) })
     };
-    ages.filter_map(age).collect()
+    ages.filter_map(age)
 }
 
 #[cfg(test)]

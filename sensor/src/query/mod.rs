@@ -18,6 +18,7 @@ pub mod domain_history;
 pub mod domain_metrics;
 mod encoded_events;
 pub mod events;
+mod exported_minutes;
 pub mod files;
 pub mod history;
 mod history_cursor;

@@ -5,6 +5,7 @@
 use crate::call_history::{self, CallHistory};
 use crate::config::history::Config;
 use crate::history::copies::{self, Copies};
+use crate::history::exported::Exported;
 use crate::history::handle::Handle;
 use crate::history::sweeps;
 use crate::process_history::worker::{self as processes, END_MAX};
@@ -25,6 +26,7 @@ pub(super) struct Pasts {
     processes: Option<(processes::Worker, processes::Handle)>,
     calls: Option<CallHistory>,
     domain_calls: Option<CallHistory>,
+    exported: Exported,
 }
 
 /// Histories whose workers run.
@@ -59,7 +61,7 @@ impl Pasts {
             CallHistory::new("call history of the domain", &state.join("domain-calls"), limit, take)
         });
         let copies = copies::set_up(config.copies, state);
-        Pasts { own, copies, processes: None, calls, domain_calls }
+        Pasts { own, copies, processes: None, calls, domain_calls, exported: Exported::default() }
     }
 
     /// Adds the process history.
@@ -69,6 +71,10 @@ impl Pasts {
 
     pub(super) fn own(&self) -> Option<Handle> {
         self.own.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    pub(super) fn exported(&self) -> &Exported {
+        &self.exported
     }
 
     pub(super) fn copies(&self) -> Option<Copies> {

@@ -63,6 +63,74 @@ fn exported_days_answer_as_the_sensor_did() {
 }
 
 #[test]
+fn a_sensor_answers_from_exported_days_what_it_has_no_more() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let ask = |site: &Site, more: &[&str]| {
+        let more = [&["metrics"], more, &["--since", &since, "--until", &until]].concat();
+        values(&asked(&more, ("--state", site.state().as_os_str()), &[]))
+    };
+    let gauges = [
+        &["made_up", "--step", "6h", "--by", "host", "--agg", "sum", "--label", "number=7"][..],
+        &["node_load1", "--step", "1d", "--agg", "max"],
+        &["node_load1", "--step", "10m", "--agg", "last"],
+        &["node_load1", "--step", "30m", "--agg", "p95"],
+    ];
+    let all = gauges.into_iter().chain([
+        &["node_cpu_seconds_total", "--step", "7m", "--by", "mode"][..],
+        &["node_*", "--step", "1h"],
+        &["*", "--step", "1d", "--agg", "count", "--host", "trial-host"],
+    ]);
+    let all: Vec<&[&str]> = all.collect();
+    let before: Vec<_> = all.iter().map(|more| ask(&site, more)).collect();
+    let configured = format!("\n[sensor.history]\nexported = {:?}\n", site.place());
+
+    // All of it is gone.
+    let site = site.forget(None, &configured);
+    let from_files = until_listed(&site);
+    assert_eq!(from_files["tiers"][0]["tier"], "exported", "{from_files}");
+    for (more, before) in all.iter().zip(&before) {
+        assert_eq!(&ask(&site, more), before, "{more:?}");
+    }
+
+    // What is here is read here: from the middle of the second day on. An increase at that time is not known.
+    let middle = site.today.minus(DAY * (DAYS - 1)).plus(DAY / 2);
+    let site = site.forget(Some(middle), "");
+    until_listed(&site);
+    for (more, before) in gauges.iter().zip(&before) {
+        assert_eq!(&ask(&site, more), before, "{more:?}");
+    }
+    let file = site.place().join(format!("metrics/domain=trial/date={}/metrics.parquet", site.day(2)));
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, b"damaged").unwrap();
+    assert_eq!(&ask(&site, gauges[1]), &before[1], "the third day is here");
+    std::fs::write(&file, bytes).unwrap();
+
+    // What is damaged is named, and all else is answered.
+    let file = site.place().join(format!("metrics/domain=trial/date={}/metrics.parquet", site.day(0)));
+    std::fs::write(&file, b"damaged").unwrap();
+    let mut command = program::command(program::visperf().unwrap());
+    command.args(["metrics", "node_load1", "--values", "--step", "1d", "--since", &since, "--until", &until]);
+    let damaged = command.arg("--state").arg(site.state()).output().unwrap();
+    assert!(damaged.status.success(), "{}", note(&damaged));
+    assert_eq!(String::from_utf8_lossy(&damaged.stdout).lines().count(), 3, "two days and a head");
+    assert!(note(&damaged).contains("values of exported days are missing"), "{}", note(&damaged));
+}
+
+/// Waits until the sensor knows the exported days; returns the load of the first.
+fn until_listed(site: &Site) -> Value {
+    let day = |number: u32| site.today.minus(DAY * DAYS).plus(DAY * number).micros() / 1_000_000;
+    let params = json!({"name": "node_load1", "since": day(0), "until": day(1), "step": 3600});
+    wait::until(STORED, "the list of exported days", || {
+        let answer = query::result(site.address, "sensor.history", &params).unwrap();
+        let is_listed = answer.get("exported_problem").is_none();
+        Ok(if is_listed { Seen::Done(answer) } else { Seen::NotYet(answer.to_string()) })
+    })
+    .unwrap()
+}
+
+#[test]
 fn exported_events_are_those_that_the_sensor_had() {
     let site = Site::start();
     assert_eq!(site.export(&[]).len(), DAYS as usize);

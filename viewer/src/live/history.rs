@@ -120,9 +120,12 @@ pub(super) fn ask(client: &mut Client, tile: &TileRequest) -> Result<TileAnswer,
 
 impl TileAnswer {
     fn take_ages(&mut self, found: &History) {
-        let of = |tier: &str| found.oldest.iter().find(|age| age.tier == tier).map(|age| age.time.0);
+        let of = |tiers: &[&str]| {
+            let ages = found.oldest.iter().filter(|age| tiers.contains(&age.tier.as_str()));
+            ages.map(|age| age.time.0).min()
+        };
         self.oldest = found.oldest.iter().map(|age| age.time.0).chain(self.oldest).min();
-        self.ages = Ages { samples: of("raw"), minutes: of("1m") };
+        self.ages = Ages { samples: of(&["raw"]), minutes: of(&["1m", "exported"]) };
     }
 }
 

@@ -3,6 +3,7 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
+use super::exported_days::{self, Days};
 use super::forward::StandaloneRouter;
 use super::info::{self, Identity, Reach, Sources};
 use super::late_files::LateFiles;
@@ -66,6 +67,8 @@ pub(crate) struct Grid {
     directory: Option<Place>,
     proxy: Option<Proxy>,
     member: Option<Member>,
+    /// Exported days from which the sensor answers too.
+    exported: Option<Days>,
     term: u64,
 }
 
@@ -150,6 +153,7 @@ impl Grid {
             directory,
             proxy,
             member,
+            exported: None,
         };
         grid.fill_registry()?;
         Ok(grid)
@@ -161,6 +165,7 @@ impl Grid {
         sources.health.push(Box::new(move || files.health().into_iter().chain(unbound.clone()).collect()));
         if let Some(sensor) = &self.sensor {
             sensor.set_address(format!("http://{}", self.address));
+            self.exported = exported_days::open(sensor, &mut sources);
             self.registry.merge(sensor.methods()?)?;
             add_sensor(sensor, &mut sources);
         }
@@ -288,11 +293,15 @@ impl Grid {
             directory,
             proxy,
             member,
+            exported,
             term,
         } = self;
         let socket = local.as_ref().ok().map(|local| local.path().to_owned());
         tasks.spawn_sure("files", files.clone().run(shutdown.clone()));
         tasks.spawn_sure("state", watch.run(shutdown.clone()));
+        if let Some(exported) = exported {
+            tasks.spawn_sure("exported days", exported.run(shutdown.clone()));
+        }
         if let (Some(sensor), Some(place)) = (&sensor, &directory) {
             let config = sensor.config();
             let record = registration::record(&config.domain, &config.host, address, term);

@@ -9,6 +9,11 @@ pub(crate) mod admission_status;
 pub(crate) mod control;
 mod credentials;
 pub(crate) mod discovered;
+#[cfg(feature = "export")]
+mod exported_days;
+#[cfg(not(feature = "export"))]
+#[path = "no_exported_days.rs"]
+mod exported_days;
 pub(crate) mod forward;
 pub(crate) mod grid;
 mod guest_login;

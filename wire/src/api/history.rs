@@ -180,6 +180,9 @@ pub struct History {
     pub damaged: u64,
     /// What happened to the host meanwhile; known only where samples were read (`raw`).
     pub marks: Vec<HistoryMark>,
+    /// Why values of exported days are missing. Absent if none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exported_problem: Option<String>,
     /// Cursor of the next page. Absent on the last page, and where no page was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,

@@ -3,11 +3,11 @@
 //! Pure. Not here: what is stored of a day (`source`).
 
 use crate::exit::Failure;
+use history_files::day::span;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::time::Duration;
 use wire::api::UnixTime;
 use wire::api::history::TierAge;
@@ -39,7 +39,8 @@ impl Reach {
     /// Day of the oldest minute or hour.
     pub(super) fn metrics(&self) -> Option<Date> {
         // Samples are exported as minutes: those of the open minute have none yet.
-        let times = self.tiers.iter().filter(|tier| tier.tier != "raw").map(|tier| tier.time.0);
+        let is_exported = |tier: &&TierAge| tier.tier == "1m" || tier.tier == "1h";
+        let times = self.tiers.iter().filter(is_exported).map(|tier| tier.time.0);
         times.min().map(date_of)
     }
 }
@@ -103,15 +104,6 @@ pub(super) fn is_over(date: Date, now: Time) -> bool {
 pub(super) fn date_of(time: Time) -> Date {
     let timestamp = Timestamp::from_microsecond(time.micros()).unwrap_or_default();
     timestamp.to_zoned(TimeZone::UTC).date()
-}
-
-/// The time of a day (UTC).
-pub(super) fn span(date: Date) -> Range<Time> {
-    let start = |date: Date| {
-        let zoned = date.to_zoned(TimeZone::UTC).expect("every day begins in UTC");
-        Time::from_micros(zoned.timestamp().as_microsecond())
-    };
-    start(date)..start(date.tomorrow().unwrap_or(date))
 }
 
 #[cfg(test)]

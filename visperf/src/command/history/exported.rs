@@ -2,7 +2,6 @@
 //!
 //! Not here: what is read of them (`metrics::history`, `calls`, `events`).
 
-use super::days::span;
 use super::failed;
 use super::list::incomplete;
 use crate::exit::{Failure, Kind};
@@ -11,7 +10,7 @@ use crate::options::moment;
 use crate::output::figures::count;
 use crate::output::times::shown;
 use crate::output::{note, report};
-use history_files::day::{Day, DayFile};
+use history_files::day::{Day, DayFile, span};
 use history_files::destination::Destination;
 use history_files::table::Table;
 use indicatif::{ProgressBar, ProgressStyle};

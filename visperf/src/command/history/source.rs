@@ -2,12 +2,13 @@
 //!
 //! Not here: where they go (`export`).
 
-use super::days::{Reach, Walk, date_of, span};
+use super::days::{Reach, Walk, date_of};
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::options::OfDomain;
 use ::client::typed::About;
+use history_files::day::span;
 use jiff::civil::Date;
 use sensor::config::DOMAIN_DEFAULT;
 use std::collections::BTreeSet;

@@ -22,6 +22,7 @@ use ::client::Error;
 use ::client::typed::About;
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::history::{
@@ -149,6 +150,8 @@ struct OfHost {
 struct Found {
     series: Vec<OfHost>,
     tiers: Vec<String>,
+    /// Why values of exported days are missing.
+    problems: BTreeSet<String>,
     oldest: Vec<TierAge>,
     total: u64,
     damaged: u64,
@@ -353,6 +356,7 @@ impl Found {
             self.marks.push((host.clone(), time, text.to_owned()));
         }
         self.damaged += answer.damaged;
+        self.problems.extend(answer.exported_problem);
         for part in answer.tiers {
             if !self.tiers.contains(&part.tier) {
                 self.tiers.push(part.tier);
@@ -482,6 +486,9 @@ fn notes(found: &Found) {
     }
     for (host, time, text) in found.marks.iter().rev().take(MARKS_SHOWN).rev() {
         note(&format!("{} {} {text}", shown_time(time.0, &zone), clean(host)));
+    }
+    for problem in &found.problems {
+        note(&format!("values of exported days are missing: {}", clean(problem)));
     }
     if found.damaged > 0 {
         note(&format!("{} damaged pieces of the history are left out", found.damaged));
