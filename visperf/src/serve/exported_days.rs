@@ -39,6 +39,8 @@ struct Inner {
 struct Listed {
     /// Records of days, by date.
     days: BTreeMap<Date, Arc<Day>>,
+    /// The place itself could not be read.
+    is_away: bool,
     /// Days with a file that is not what its record says, so that the record is read again.
     replaced: BTreeSet<Date>,
     problem: Option<String>,
@@ -62,7 +64,8 @@ impl Days {
             domain => domain,
         };
         let problem = Some(format!("the exported days of {place} are not listed yet"));
-        let listed = Mutex::new(Listed { days: BTreeMap::new(), replaced: BTreeSet::new(), problem });
+        let listed = Listed { days: BTreeMap::new(), is_away: false, replaced: BTreeSet::new(), problem };
+        let listed = Mutex::new(listed);
         Days(Arc::new(Inner { place: place.to_owned(), domain: domain.to_owned(), listed }))
     }
 
@@ -95,7 +98,7 @@ impl Days {
         let before = listed.problem.take();
         match found {
             Ok(found) => *listed = found,
-            Err(problem) => listed.problem = Some(problem),
+            Err(problem) => (listed.is_away, listed.problem) = (true, Some(problem)),
         }
         match &listed.problem {
             Some(problem) if before.as_ref() != Some(problem) => tracing::warn!("{problem}"),
@@ -127,7 +130,7 @@ impl Days {
                 Err(error) => drop(problem.get_or_insert_with(|| failed(error))),
             }
         }
-        Ok(Listed { days, replaced: BTreeSet::new(), problem })
+        Ok(Listed { days, is_away: false, replaced: BTreeSet::new(), problem })
     }
 
     fn listed(&self) -> MutexGuard<'_, Listed> {
@@ -152,6 +155,10 @@ impl ExportedDays for Days {
     fn read(&self, wanted: &WantedMinutes, each: &mut TakeMinute<'_>) -> Result<(), String> {
         let days: Vec<Arc<Day>> = {
             let listed = self.listed();
+            // No query waits for a place that did not answer the last time.
+            if let Some(problem) = listed.problem.as_ref().filter(|_| listed.is_away) {
+                return Err(problem.clone());
+            }
             let is_wanted = |day: &&Arc<Day>| {
                 let span = day.span();
                 span.start < wanted.until && span.end > wanted.since

@@ -172,15 +172,15 @@ pub struct History {
     pub total: u64,
     /// Time between two values, in seconds; 0 for samples as they were stored.
     pub step_secs: f64,
-    /// What was read, oldest first.
+    /// What was read, oldest first: tiers, and exported days (`exported`).
     pub tiers: Vec<TierPart>,
-    /// The oldest value that is stored in each tier.
+    /// The oldest value of each tier, and of exported days (`exported`).
     pub oldest: Vec<TierAge>,
     /// Stored pieces that are damaged, so that values are missing.
     pub damaged: u64,
     /// What happened to the host meanwhile; known only where samples were read (`raw`).
     pub marks: Vec<HistoryMark>,
-    /// Why values of exported days are missing. Absent if none are.
+    /// Why values of exported days may be missing. Absent if all that was needed was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exported_problem: Option<String>,
     /// Cursor of the next page. Absent on the last page, and where no page was requested.
