@@ -36,9 +36,7 @@ impl Merge {
 
     /// Steps of what a store has too, by its numbers.
     pub(crate) fn of_store(steps: Steps, numbers: Numbers) -> Merge {
-        let hosts = numbers.hosts.iter().map(|(number, host)| (host.clone(), *number)).collect();
-        let metrics = numbers.metrics.iter().map(|(number, metric)| (Arc::clone(metric), *number)).collect();
-        Merge { steps, numbers, hosts, metrics, latest: None }
+        Merge { steps, numbers, hosts: BTreeMap::new(), metrics: BTreeMap::new(), latest: None }
     }
 
     /// Start of the first step, and end of the last one, of this time.
@@ -67,6 +65,11 @@ impl Merge {
     }
 
     fn host(&mut self, name: &HostName) -> HostNo {
+        if self.hosts.is_empty() {
+            // Most queries read a store alone, and need no names.
+            let of_store = self.numbers.hosts.iter();
+            self.hosts = of_store.map(|(number, host)| (host.clone(), *number)).collect();
+        }
         if let Some(number) = self.hosts.get(name) {
             return *number;
         }
@@ -78,6 +81,10 @@ impl Merge {
     }
 
     fn series(&mut self, metric: &Arc<Metric>) -> SeriesNo {
+        if self.metrics.is_empty() {
+            let of_store = self.numbers.metrics.iter();
+            self.metrics = of_store.map(|(number, metric)| (Arc::clone(metric), *number)).collect();
+        }
         if let Some(number) = self.metrics.get(metric) {
             return *number;
         }
@@ -98,7 +105,8 @@ impl Merge {
 
 /// Minutes that are stored elsewhere.
 pub struct Elsewhere<'a> {
-    /// The times that they are of, oldest first, from and to whole hours.
+    /// The times that they are of, oldest first, from and to whole hours; the last one may end within an hour, and hours of
+    /// the store are read after it.
     pub spans: &'a [(Time, Time)],
     /// Adds the minutes from the first time on, before the second.
     pub read: &'a mut dyn FnMut((Time, Time), &mut Merge),

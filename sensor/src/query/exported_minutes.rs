@@ -14,7 +14,7 @@ use wire::id::HostName;
 use wire::time::Time;
 
 /// Name of the exported days among the tiers.
-const NAME: &str = "exported";
+pub(super) const NAME: &str = "exported";
 
 /// Rows that are read for one answer, at most: some seconds of a core.
 const ROWS_MAX: usize = 4_000_000;
@@ -46,11 +46,6 @@ impl<'a> ExportedMinutes<'a> {
     /// Why values may be missing in an answer; `is_beyond` the past that is stored.
     pub(super) fn problem(self, is_beyond: bool) -> Option<String> {
         self.unread.or(self.unlisted.filter(|_| is_beyond))
-    }
-
-    /// The name of times that were read.
-    pub(super) const fn name() -> &'static str {
-        NAME
     }
 
     /// Adds the minutes from the first time on, before the second.

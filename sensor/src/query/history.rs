@@ -3,7 +3,7 @@
 //! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
 //! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
 
-use super::exported_minutes::ExportedMinutes;
+use super::exported_minutes::{self, ExportedMinutes};
 use super::history_cursor::Cursor;
 use super::metrics::{POINTS_MAX, opened};
 use super::past::{between, reader};
@@ -419,7 +419,7 @@ fn tiers(parts: &[Part], exported: &[(Time, Time)]) -> Vec<TierPart> {
         until: UnixTime(until),
     };
     let stored = parts.iter().map(|stored| part(stored.tier.name(), stored.since, stored.until));
-    let exported = exported.iter().map(|(since, until)| part(ExportedMinutes::name(), *since, *until));
+    let exported = exported.iter().map(|(since, until)| part(exported_minutes::NAME, *since, *until));
     let mut tiers: Vec<TierPart> = stored.chain(exported).collect();
     tiers.sort_by_key(|part| part.since.0);
     tiers

@@ -3,6 +3,7 @@
 mod copies;
 mod daily;
 mod damage;
+mod elsewhere;
 mod kill;
 mod limits;
 mod made;
