@@ -45,12 +45,12 @@ impl Extent {
 
 /// Head of a block, as stored.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct Head<'a> {
     extent: Extent,
     marks: Vec<Mark>,
-    codec: Vec<u8>,
-    times: Vec<u8>,
-    directory: Vec<u8>,
+    codec: &'a [u8],
+    times: &'a [u8],
+    directory: &'a [u8],
 }
 
 /// Place of a chunk in the body.
@@ -69,6 +69,61 @@ impl Place {
             false => Err(Damaged("a chunk whose checksum does not match")),
         }
     }
+}
+
+/// Encodes a block, series by series.
+pub(crate) struct BlockEncoder {
+    encoder: Encoder,
+    body: Vec<u8>,
+    directory: Vec<u8>,
+    before: SeriesNo,
+}
+
+impl BlockEncoder {
+    pub(crate) fn new() -> BlockEncoder {
+        BlockEncoder { encoder: Encoder::new(), body: Vec::new(), directory: Vec::new(), before: 0 }
+    }
+
+    /// Adds a series, one value for each row; series must ascend. One without any value is left out.
+    pub(crate) fn add<C: Cell>(&mut self, series: SeriesNo, rows: &[Option<C>]) {
+        if rows.iter().all(Option::is_none) {
+            return;
+        }
+        let start = self.body.len();
+        chunk::encode(rows, &self.encoder, &mut self.body);
+        put(u64::from(series - self.before), &mut self.directory);
+        put((self.body.len() - start) as u64, &mut self.directory);
+        self.directory.extend_from_slice(&crc32fast::hash(&self.body[start..]).to_le_bytes());
+        self.before = series;
+    }
+
+    /// The block, given the times of its rows and what `extent` says beside them.
+    pub(crate) fn finish(self, times: &[Time], marks: Vec<Mark>, of: RowNumbers) -> Encoded {
+        let micros: Vec<u64> = times.iter().map(|time| time.micros().cast_unsigned()).collect();
+        let mut packed_times = Vec::new();
+        self.encoder.encode(Type::Signed, &micros, &mut packed_times);
+        let extent = Extent {
+            host: of.host,
+            first_row: of.first_row,
+            rows: u32::try_from(times.len()).expect("bounded by ROWS_MAX"),
+            finer_rows: of.finer_rows,
+            earliest: *times.iter().min().expect("at least one row"),
+            latest: *times.iter().max().expect("at least one row"),
+        };
+        let codec = self.encoder.head();
+        let (codec, times, directory) = (&codec[..], &packed_times[..], &self.directory[..]);
+        let head = Head { extent: extent.clone(), marks, codec, times, directory };
+        let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
+        Encoded { extent, head, body: self.body }
+    }
+}
+
+/// Host and numbers of the rows of a block; see [`Extent`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowNumbers {
+    pub(crate) host: HostNo,
+    pub(crate) first_row: u64,
+    pub(crate) finer_rows: u64,
 }
 
 /// Rows of a host, to be encoded.
@@ -93,39 +148,10 @@ pub(crate) struct Encoded {
 impl<C: Cell> Rows<C> {
     /// Encodes the rows; series without any value are left out.
     pub(crate) fn encode(&self) -> Encoded {
-        let encoder = Encoder::new();
-        let (mut body, mut directory, mut before) = (Vec::new(), Vec::new(), 0);
-        for (series, rows) in &self.columns {
-            if rows.iter().all(Option::is_none) {
-                continue;
-            }
-            let start = body.len();
-            chunk::encode(rows, &encoder, &mut body);
-            put(u64::from(series - before), &mut directory);
-            put((body.len() - start) as u64, &mut directory);
-            directory.extend_from_slice(&crc32fast::hash(&body[start..]).to_le_bytes());
-            before = *series;
-        }
-        let micros: Vec<u64> = self.times.iter().map(|time| time.micros().cast_unsigned()).collect();
-        let mut times = Vec::new();
-        encoder.encode(Type::Signed, &micros, &mut times);
-        let extent = Extent {
-            host: self.host,
-            first_row: self.first_row,
-            rows: u32::try_from(self.times.len()).expect("bounded by ROWS_MAX"),
-            finer_rows: self.finer_rows,
-            earliest: *self.times.iter().min().expect("at least one row"),
-            latest: *self.times.iter().max().expect("at least one row"),
-        };
-        let head = Head {
-            extent: extent.clone(),
-            marks: self.marks.clone(),
-            codec: encoder.head(),
-            times,
-            directory,
-        };
-        let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
-        Encoded { extent, head, body }
+        let mut block = BlockEncoder::new();
+        self.columns.iter().for_each(|(series, rows)| block.add(*series, rows));
+        let Rows { host, first_row, finer_rows, .. } = *self;
+        block.finish(&self.times, self.marks.clone(), RowNumbers { host, first_row, finer_rows })
     }
 }
 
@@ -154,10 +180,10 @@ impl Opened {
         if rows == 0 || rows > ROWS_MAX {
             return Err(Damaged("a block without rows or with too many"));
         }
-        let decoder = Decoder::new(&head.codec)?;
-        let times = decoder.decode(Type::Signed, rows, &mut Cursor(&head.times))?;
+        let decoder = Decoder::new(head.codec)?;
+        let times = decoder.decode(Type::Signed, rows, &mut Cursor(head.times))?;
         let times = times.into_iter().map(|micros| Time::from_micros(micros.cast_signed())).collect();
-        let (places, body_len) = places(&head.directory, wanted)?;
+        let (places, body_len) = places(head.directory, wanted)?;
         Ok(Opened { extent: head.extent, marks: head.marks, times, places, body_len, decoder })
     }
 

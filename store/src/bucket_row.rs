@@ -31,8 +31,22 @@ struct Before {
 
 /// Packs buckets, whose series must ascend.
 pub(crate) fn pack<'a>(buckets: impl Iterator<Item = (SeriesNo, &'a Bucket)>) -> Box<[u8]> {
-    let (mut before, mut out) = (Before::default(), Vec::new());
-    for (series, bucket) in buckets {
+    let mut packer = Packer::default();
+    buckets.for_each(|(series, bucket)| packer.push(series, bucket));
+    packer.finish()
+}
+
+/// Packs the buckets of a row one by one.
+#[derive(Debug, Default)]
+pub(crate) struct Packer {
+    before: Before,
+    out: Vec<u8>,
+}
+
+impl Packer {
+    /// Adds a bucket; series must ascend.
+    pub(crate) fn push(&mut self, series: SeriesNo, bucket: &Bucket) {
+        let Packer { before, out } = self;
         let form = bucket.form();
         let fields = Fields::of(bucket, form);
         let [value, difference, _, sum, count, increase, millis] = types(form).expect("made by form()");
@@ -42,27 +56,31 @@ pub(crate) fn pack<'a>(buckets: impl Iterator<Item = (SeriesNo, &'a Bucket)>) ->
         flags |= if is_constant { CONSTANT } else { 0 };
         flags |= if fields.count == before.count { SAME_COUNT } else { 0 };
         flags |= if fields.increase_millis == before.millis { SAME_MILLIS } else { 0 };
-        put(u64::from(series.wrapping_sub(before.series)), &mut out);
+        put(u64::from(series.wrapping_sub(before.series)), out);
         out.push(flags);
-        put_one(value, fields.last, &mut out);
+        put_one(value, fields.last, out);
         if !is_constant {
-            put_one(difference, fields.below, &mut out);
-            put_one(difference, fields.above, &mut out);
-            put_one(sum, fields.sum, &mut out);
+            put_one(difference, fields.below, out);
+            put_one(difference, fields.above, out);
+            put_one(sum, fields.sum, out);
         }
         if flags & SAME_COUNT == 0 {
-            put_one(count, fields.count, &mut out);
+            put_one(count, fields.count, out);
         }
         if has_increase {
-            put_one(increase, fields.increase.unwrap_or_default(), &mut out);
+            put_one(increase, fields.increase.unwrap_or_default(), out);
             if flags & SAME_MILLIS == 0 {
-                put_one(millis, fields.increase_millis, &mut out);
+                put_one(millis, fields.increase_millis, out);
             }
             before.millis = fields.increase_millis;
         }
         (before.series, before.count) = (series, fields.count);
     }
-    out.into_boxed_slice()
+
+    /// The packed row.
+    pub(crate) fn finish(self) -> Box<[u8]> {
+        self.out.into_boxed_slice()
+    }
 }
 
 /// Reads the buckets of a packed row.

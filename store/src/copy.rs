@@ -10,7 +10,7 @@ use crate::bucket_row::{Unpack, pack};
 use crate::host::{Continue, Host};
 use crate::reader::{Index, Reader};
 use crate::rollup::ClosedRow;
-use crate::rows::{columns, row};
+use crate::rows::packed_rows;
 use crate::segment::{Entry, Segment};
 use crate::tier::Tier;
 use crate::tier_files::Limit;
@@ -193,14 +193,10 @@ impl Answer<'_> {
     fn add_rows(&mut self, minutes: &mut HostMinutes, following: &Following) -> bool {
         for (segment, entry, first) in &following.blocks {
             // A damaged block is missing in the copy too.
-            let Ok((times, columns)) = columns::<Bucket>(segment, entry) else { continue };
-            for (number, (at, start)) in (*first..).zip(times.iter().enumerate()) {
-                if !following.has(number, *start) {
-                    continue;
-                }
-                let buckets = row(&columns, at);
-                let packed = pack(buckets.iter().map(|(series, bucket)| (*series, bucket)));
-                if !self.add_row(minutes, number, *start, &packed) {
+            let number = |at: usize| first + at as u64;
+            let rows = packed_rows(segment, entry, |at, start| following.has(number(at), start));
+            for (at, start, packed) in rows.unwrap_or_default() {
+                if !self.add_row(minutes, number(at), start, &packed) {
                     return false;
                 }
             }
@@ -308,7 +304,8 @@ impl Writer {
         }
     }
 
-    /// Seals all copied minutes if those in memory take more than `len_max` bytes.
+    /// Seals all copied minutes, and hours with them, if those minutes that are in memory take more than `len_max`
+    /// bytes. Without the hours all minutes of a day would be read at the next start.
     pub(crate) fn seal_copied(&mut self, len_max: u64) {
         let len: usize = {
             let index = self.shared.read();
@@ -316,7 +313,9 @@ impl Writer {
             copied.flat_map(|host| host.minutes.closed()).map(|row| row.packed.len()).sum()
         };
         if len as u64 > len_max {
-            self.seal_buckets_of(Tier::Minute, |host| !host.minutes.closed().is_empty());
+            for tier in [Tier::Minute, Tier::Hour] {
+                self.seal_buckets_of(tier, |host| !host.rollup(tier).closed().is_empty());
+            }
         }
     }
 }

@@ -17,13 +17,13 @@ const SEARCH_LEN: usize = 1 << 20;
 ///
 /// # Errors
 /// If it is of another format or version.
-pub(crate) fn check_purpose(file: &File, path: &Path, format: Format) -> io::Result<()> {
+pub(crate) fn check_purpose(file: &File, path: &Path, format: Format) -> io::Result<u16> {
     let invalid = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
     let found = read_head(file, 0, u64::MAX).ok().filter(|(prefix, _)| prefix.kind == Kind::Purpose);
     let purpose = found.and_then(|(_, head)| postcard::from_bytes::<String>(&head).ok()).unwrap_or_default();
     let (path, name) = (path.display(), format.name);
     match format.version_of(&purpose) {
-        Some(found) if format.reads(found) => Ok(()),
+        Some(found) if format.reads(found) => Ok(found),
         Some(found) => Err(invalid(format!(
             "{path} has version {found} of the {name}; this program reads {}",
             format.expected()

@@ -9,6 +9,7 @@ mod bucket_row;
 mod bytes;
 mod chunk;
 mod column;
+mod compaction;
 pub mod copy;
 pub mod daily;
 pub mod exact;

@@ -5,14 +5,12 @@
 //! row of the finer tier it goes, so every row is counted once.
 
 use crate::block::{HostNo, SeriesNo};
-use crate::bucket::Bucket;
-use crate::exact::Exact;
 use crate::head::Shape;
 use crate::head_log::{self, Found, HeadLog, Pending};
 use crate::host::{Continue, Host};
 use crate::names::Names;
 use crate::reader::{Index, Shared, State};
-use crate::rows::{columns, each_row};
+use crate::rows::{each_last, each_minute, each_sweep};
 use crate::segment::Segment;
 use crate::tier::Tier;
 use crate::tier_files::{Limit, TierFiles};
@@ -110,16 +108,18 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
         let mut host = Host::new(number, Continue { next, rolled_up: minute.1 });
         let (newest, latest) = newest_row(&tiers[Tier::Minute.index()], number).unzip();
         host.minutes.set_newest(newest, latest);
-        restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
+        if !index.is_copy {
+            restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
+        }
         let hours =
-            each_row(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
+            each_minute(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
                 host.hours.push(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
             });
         let mut newest = shape(&index.names, std::iter::empty());
         let samples = tiers[Tier::Raw.index()].segments();
         // A minute's samples before the first that counts, for the times of the previous values.
         let from = minute.1.saturating_sub(PREVIOUS_ROWS);
-        let minutes = each_row(samples, number, from, |time, row, samples: &[(SeriesNo, Exact)]| {
+        let minutes = each_sweep(samples, number, from, |time, row, samples| {
             let series = || samples.iter().map(|(series, _)| *series);
             if !newest.series.iter().copied().eq(series()) {
                 newest = shape(&index.names, series());
@@ -165,14 +165,10 @@ fn restore_previous<'a>(
     });
     let newest: Vec<_> = newest.take(PREVIOUS_BLOCKS).collect();
     for (segment, entry) in newest.into_iter().rev() {
-        let Ok((times, columns)) = columns::<Bucket>(segment, &entry) else { continue };
-        for (series, buckets) in columns {
-            let last = buckets.iter().zip(&times).rev().find_map(|(bucket, time)| Some(((*bucket)?, *time)));
-            if let Some((last, start)) = last {
-                // The exact time follows from the samples of that minute, where these are stored.
-                host.set_previous(series, last.last, start.plus(MINUTE));
-            }
-        }
+        // The exact time follows from the samples of that minute, where these are stored. A damaged block has none.
+        let _ = each_last(segment, &entry, |series, bucket, start| {
+            host.set_previous(series, bucket.last, start.plus(MINUTE));
+        });
     }
 }
 

@@ -17,8 +17,9 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wire::time::Time;
 use wire::version;
 
 /// Bytes that an index needs for a block, at most.
@@ -42,6 +43,8 @@ struct Content {
     /// Bytes of names, which the index repeats.
     names_len: u64,
     is_complete: bool,
+    /// The file has an older version: nothing is appended to it.
+    is_older: bool,
 }
 
 /// A block and its place.
@@ -51,6 +54,18 @@ pub(crate) struct Entry {
     head_len: u32,
     body_len: u32,
     pub(crate) extent: Extent,
+}
+
+impl Entry {
+    #[cfg(test)]
+    pub(crate) fn new(offset: u64, body_len: u32, extent: Extent) -> Entry {
+        Entry { offset, head_len: 0, body_len, extent }
+    }
+
+    /// Bytes of the block, without its prefix.
+    pub(crate) fn len(&self) -> u64 {
+        u64::from(self.head_len) + u64::from(self.body_len)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,9 +99,9 @@ impl Segment {
     pub(crate) fn open(path: PathBuf) -> io::Result<Found> {
         let file = state_file::open(&path, OpenOptions::new().read(true).write(true))?;
         let len = file.metadata()?.len();
-        frame_file::check_purpose(&file, &path, version::HISTORY)?;
+        let is_older = frame_file::check_purpose(&file, &path, version::HISTORY)? < version::HISTORY.written;
         if let Some((index, start)) = read_index(&file, len) {
-            let mut content = Content { len, is_complete: true, ..Content::default() };
+            let mut content = Content { len, is_complete: true, is_older, ..Content::default() };
             content.add_names(&index.names, len - start);
             content.entries = index.entries;
             let segment = Segment { path, file, content: Mutex::new(content) };
@@ -98,13 +113,17 @@ impl Segment {
         if at < len {
             file.set_len(at)?;
         }
-        content.len = at;
+        (content.len, content.is_older) = (at, is_older);
         let segment = Segment { path, file, content: Mutex::new(content) };
         Ok(Found { segment, names, damaged_bytes })
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -122,9 +141,26 @@ impl Segment {
         self.content().is_complete
     }
 
+    pub(crate) fn is_older(&self) -> bool {
+        self.content().is_older
+    }
+
+    /// Takes the place of the file at `path`.
+    pub(crate) fn replace(mut self, path: &Path) -> io::Result<Segment> {
+        std::fs::rename(&self.path, path)?;
+        path.clone_into(&mut self.path);
+        Ok(self)
+    }
+
     /// The blocks for which `wanted` returns true.
     pub(crate) fn entries(&self, wanted: impl Fn(&Extent) -> bool) -> Vec<Entry> {
         self.content().entries.iter().filter(|entry| wanted(&entry.extent)).cloned().collect()
+    }
+
+    /// Earliest time of the first block, and the number of blocks; `None` without any.
+    pub(crate) fn begin(&self) -> Option<(Time, usize)> {
+        let content = self.content();
+        content.entries.first().map(|entry| (entry.extent.earliest, content.entries.len()))
     }
 
     /// Visits the extents of all blocks.
@@ -223,6 +259,18 @@ impl Segment {
             true => Ok(opened),
             false => Err(Damaged("chunks beyond the end of their block")),
         }
+    }
+
+    /// Reads head and body of a block; the head is checked.
+    pub(crate) fn parts(&self, entry: &Entry) -> Result<(Vec<u8>, Vec<u8>), Damaged> {
+        let mut head = vec![0; PREFIX_LEN + entry.head_len as usize];
+        let mut body = vec![0; entry.body_len as usize];
+        let read = self.file.read_exact_at(&mut head, entry.offset);
+        let read = read.and_then(|()| self.file.read_exact_at(&mut body, entry.offset + head.len() as u64));
+        read.map_err(|_| Damaged("a block that cannot be read"))?;
+        let prefix = Prefix::parse(&head)?;
+        prefix.check(&head[PREFIX_LEN..])?;
+        Ok((head.split_off(PREFIX_LEN), body))
     }
 
     /// Reads the bytes of a chunk.

@@ -5,6 +5,7 @@
 //! is wrong for a while deletes nothing.
 
 use crate::block::{Encoded, Extent, HostNo};
+use crate::compaction::{self, Compaction};
 use crate::names::{Definitions, Names};
 use crate::segment::{Found, Segment};
 use crate::tier::Tier;
@@ -21,6 +22,16 @@ const SEGMENTS_PER_TIER: u64 = 16;
 /// Smallest segment: names and index would be most of a smaller one.
 const SEGMENT_LEN_MIN: u64 = 64 << 10;
 
+/// Blocks of a segment of each tier that is compacted when it is complete, at most: so queries meet few short blocks, and
+/// these take some megabytes of memory. Of a large domain these are about four hours of minutes, a week of hours.
+const BLOCKS_MAX: [usize; 3] = [usize::MAX, 8192, 65_536];
+
+/// Bytes of blocks that are compacted at each call: some tens of milliseconds of a core.
+const COMPACTED_LEN: u64 = 1 << 20;
+
+/// Calls until a compaction that failed is tried again: about an hour.
+const CALLS_AFTER_FAILURE: u32 = 450;
+
 /// Blocks that must be later than the age limit before older ones expire.
 const NEWEST_BLOCKS: usize = 16;
 
@@ -36,6 +47,7 @@ pub struct Limit {
 /// The segments of a tier.
 #[derive(Debug)]
 pub(crate) struct TierFiles {
+    tier: Tier,
     folder: PathBuf,
     limit: Limit,
     /// Oldest first.
@@ -45,6 +57,11 @@ pub(crate) struct TierFiles {
     reserved_bytes: u64,
     /// Ends of the newest blocks.
     newest: VecDeque<Time>,
+    /// Complete segments whose blocks may be short.
+    to_compact: VecDeque<Arc<Segment>>,
+    compaction: Option<Compaction>,
+    /// Calls until the next compaction is started.
+    pause: u32,
     pub(crate) counts: Counts,
 }
 
@@ -57,6 +74,8 @@ pub struct Counts {
     pub unreadable_files: u64,
     /// Segments deleted for their age or for space.
     pub deleted_segments: u64,
+    /// Segments whose short blocks were made into long ones.
+    pub compacted_segments: u64,
 }
 
 impl TierFiles {
@@ -67,13 +86,18 @@ impl TierFiles {
     pub(crate) fn open(history: &Path, tier: Tier, limit: Limit, names: &mut Names) -> io::Result<TierFiles> {
         let folder = history.join(tier.name());
         daemon::state_folder::prepare_below(&folder)?;
+        remove_unfinished(&folder)?;
         let mut files = TierFiles {
+            tier,
             folder,
             limit,
             segments: VecDeque::new(),
             next_number: 1,
             reserved_bytes: 0,
             newest: VecDeque::new(),
+            to_compact: VecDeque::new(),
+            compaction: None,
+            pause: 0,
             counts: Counts::default(),
         };
         for (number, path) in numbered(&files.folder, ".seg")? {
@@ -83,7 +107,9 @@ impl TierFiles {
                     names.add(&found);
                     files.counts.damaged_bytes += damaged_bytes;
                     segment.each_extent(|extent| files.note(extent));
-                    files.segments.push_back(Arc::new(segment));
+                    let segment = Arc::new(segment);
+                    files.may_compact(&segment);
+                    files.segments.push_back(segment);
                 }
                 Err(_) => files.counts.unreadable_files += 1,
             }
@@ -97,7 +123,8 @@ impl TierFiles {
 
     /// Disk space in use, in bytes, with the index that the newest segment will have.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.len_complete()).sum()
+        let compacted = self.compaction.iter().map(|compaction| compaction.new.len_complete());
+        self.segments.iter().map(|segment| segment.len_complete()).chain(compacted).sum()
     }
 
     pub(crate) fn limit(&self) -> Limit {
@@ -124,10 +151,7 @@ impl TierFiles {
     pub(crate) fn append(&mut self, block: &Encoded, series: &[u32], names: &Names) -> io::Result<()> {
         let segment = self.segment_for(block, names)?;
         let definitions = missing(&segment, block.extent.host, series, names);
-        // Names are written twice: before the block and in the index.
-        let names_len = postcard::to_stdvec(&definitions).map_or(0, |bytes| bytes.len() as u64);
-        let needed = (block.head.len() + block.body.len()) as u64 + 2 * names_len + 160;
-        self.make_room(needed)?;
+        self.make_room(needed(&definitions, block))?;
         segment.append(&definitions, block)?;
         self.note(&block.extent);
         self.expire()
@@ -157,18 +181,92 @@ impl TierFiles {
             && !newest.is_complete()
         {
             let len = newest.len_complete() + (block.head.len() + block.body.len()) as u64;
-            if len <= len_max || newest.entries(|_| true).is_empty() {
+            // By its age too, so that it can be compacted, and deleted by age.
+            let age_max = self.limit.age / u32::try_from(SEGMENTS_PER_TIER).expect("a small number");
+            let is_aged = |first: Time| block.extent.latest > first.plus(age_max);
+            let is_over = |blocks: usize| blocks >= BLOCKS_MAX[self.tier.index()];
+            let is_full = newest
+                .begin()
+                .is_some_and(|(first, blocks)| len > len_max || is_aged(first) || is_over(blocks));
+            if !is_full && !newest.is_older() {
                 return Ok(Arc::clone(newest));
             }
-            let (hosts, metrics) = newest.named();
-            newest.complete(names.definitions(hosts.into_iter(), metrics.into_iter()))?;
-            newest.sync()?;
+            let newest = Arc::clone(newest);
+            complete(&newest, names)?;
+            self.may_compact(&newest);
         }
         let path = self.folder.join(format!("{:020}.seg", self.next_number));
         let segment = Arc::new(Segment::create(path)?);
         self.next_number += 1;
         self.segments.push_back(Arc::clone(&segment));
         Ok(segment)
+    }
+
+    fn may_compact(&mut self, segment: &Arc<Segment>) {
+        if self.tier != Tier::Raw && segment.is_complete() {
+            self.to_compact.push_back(Arc::clone(segment));
+        }
+    }
+
+    /// Goes on with making long blocks of short ones, a part of the work at each call. Returns whether the segments
+    /// have changed. What fails is tried again later; the segments stay as they are.
+    pub(crate) fn compact(&mut self, names: &Names, is_copy: bool) -> bool {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return false;
+        }
+        self.try_compact(names, is_copy).unwrap_or_else(|_| {
+            if let Some(failed) = self.compaction.take() {
+                self.to_compact.push_back(Arc::clone(&failed.old));
+                failed.discard();
+            }
+            self.pause = CALLS_AFTER_FAILURE;
+            false
+        })
+    }
+
+    fn try_compact(&mut self, names: &Names, is_copy: bool) -> io::Result<bool> {
+        let is_copied_minute = is_copy && self.tier == Tier::Minute;
+        while self.compaction.is_none()
+            && let Some(next) = self.to_compact.pop_front()
+        {
+            if self.place_of(&next).is_some() {
+                self.compaction = Compaction::start(&next, is_copied_minute)?;
+            }
+        }
+        let Some(compaction) = &mut self.compaction else { return Ok(false) };
+        let blocks = compaction.next(COMPACTED_LEN);
+        for compaction::Compacted { block, series } in blocks {
+            let Some(Compaction { new, .. }) = &self.compaction else { break };
+            let definitions = missing(new, block.extent.host, &series, names);
+            self.make_room(needed(&definitions, &block))?;
+            let Some(Compaction { new, .. }) = &self.compaction else { break };
+            new.append(&definitions, &block)?;
+        }
+        match self.compaction.take_if(|compaction| compaction.is_read()) {
+            Some(compaction) => self.install(compaction, names),
+            None => Ok(false),
+        }
+    }
+
+    /// Replaces the segment by its compacted form, unless it was deleted meanwhile.
+    fn install(&mut self, compaction: Compaction, names: &Names) -> io::Result<bool> {
+        let Some(at) = self.place_of(&compaction.old) else {
+            compaction.discard();
+            return Ok(false);
+        };
+        if let Err(error) = complete(&compaction.new, names) {
+            self.compaction = Some(compaction);
+            return Err(error);
+        }
+        let path = compaction.old.path().to_owned();
+        self.segments[at] = Arc::new(compaction.new.replace(&path)?);
+        self.counts.compacted_segments += 1;
+        Ok(true)
+    }
+
+    fn place_of(&self, wanted: &Arc<Segment>) -> Option<usize> {
+        self.segments.iter().position(|segment| Arc::ptr_eq(segment, wanted))
     }
 
     fn make_room(&mut self, needed: u64) -> io::Result<()> {
@@ -216,6 +314,27 @@ impl TierFiles {
         }
         self.newest.push_back(extent.latest);
     }
+}
+
+/// Space that names and a block need: names are written twice, before the block and in the index.
+fn needed(names: &Definitions, block: &Encoded) -> u64 {
+    let names_len = postcard::to_stdvec(names).map_or(0, |bytes| bytes.len() as u64);
+    (block.head.len() + block.body.len()) as u64 + 2 * names_len + 160
+}
+
+/// Writes the index of a segment and makes it durable.
+fn complete(segment: &Segment, names: &Names) -> io::Result<()> {
+    let (hosts, metrics) = segment.named();
+    segment.complete(names.definitions(hosts.into_iter(), metrics.into_iter()))?;
+    segment.sync()
+}
+
+/// Deletes what a compaction left that did not come to its end.
+fn remove_unfinished(folder: &Path) -> io::Result<()> {
+    for (_, path) in numbered(folder, &format!(".{}", compaction::NEW_END))? {
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
 }
 
 /// Definitions that the segment lacks.

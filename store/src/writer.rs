@@ -135,6 +135,23 @@ impl Writer {
         }
     }
 
+    /// Goes on with making long blocks of short ones, in the tiers of minutes and hours: a part of the work at each
+    /// call, some tens of milliseconds. The caller calls it every few seconds.
+    pub fn compact(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        for tier in [Tier::Minute, Tier::Hour] {
+            let files = &mut self.tiers[tier.index()];
+            let is_changed = {
+                let index = shared.read();
+                files.compact(&index.names, index.is_copy)
+            };
+            if is_changed {
+                shared.write().segments[tier.index()] = files.segments().clone();
+            }
+        }
+        self.show();
+    }
+
     /// Length at which a new log is started: it must fit beside the blocks.
     fn log_len_max(&self) -> u64 {
         LOG_LEN_MAX.min(self.tiers[Tier::Raw.index()].limit().bytes / 2)

@@ -124,8 +124,8 @@ pub const CARRIER: Format = Format::new("carrier", 1);
 /// Lines between a sensor and its modules.
 pub const MODULE: Format = Format::new("module", 1);
 
-/// Files of the history of metrics: segments and the log of the head.
-pub const HISTORY: Format = Format::new("history", 1);
+/// Files of the history of metrics: segments and the log of the head. Version 2 has columns as differences.
+pub const HISTORY: Format = Format { name: "history", first: 1, written: 2, newest: 2 };
 
 /// Files of the process history, one for each day.
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);

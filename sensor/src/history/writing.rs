@@ -49,6 +49,7 @@ pub(super) fn open<J>(
 pub(super) fn run<J>(mut writer: Writer, jobs: &Receiver<J>, mut store: impl FnMut(&mut Writer, J) -> Next) {
     while take_until(now() + FLUSH_INTERVAL, jobs, &mut |job| store(&mut writer, job)) == Next::Wait {
         writer.flush();
+        writer.compact();
     }
     writer.close();
 }

@@ -169,6 +169,7 @@ fn stored(history: &history::handle::Handle) -> Vec<(&'static str, u64)> {
         ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
         ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
         ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),
+        ("segments_compacted_total", files().map(|files| files.compacted_segments).sum()),
         ("sweeps_lost_total", state.lost_rows + history.dropped_total()),
     ]
 }

@@ -1,6 +1,6 @@
 //! Copies of minutes: through restarts, lost copies, other sources, and a clock that is set back.
 
-use crate::made::{Dice, Maker, UNLIMITED, host, open, push};
+use crate::made::{Dice, Maker, SHORT_SEGMENTS, host, open, push};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Connection {
 }
 
 fn open_copies(folder: &Path) -> Writer {
-    Writer::open_copies(folder, UNLIMITED).expect("opened")
+    Writer::open_copies(folder, SHORT_SEGMENTS).expect("opened")
 }
 
 type Buckets = BTreeMap<(Subject, Time), Bucket>;
@@ -121,6 +121,8 @@ fn copies_equal_their_origin_whatever_happens() {
                     connections = Default::default();
                 }
                 151..160 => copy.flush(),
+                170..180 => [&mut copy, &mut standby].into_iter().for_each(Writer::compact),
+                180..190 => origins.iter_mut().for_each(Writer::compact),
                 160 => {
                     standby.flush();
                     drop(standby);
@@ -148,11 +150,14 @@ fn copies_equal_their_origin_whatever_happens() {
             connections[at].fetch_all(&origin.reader(), &mut copy, |host| *host == wanted);
         }
         connections[2].fetch_all(&copy.reader(), &mut standby, |_| true);
+        let mut compacted = 0;
         let readers = origins.each_ref().map(Writer::reader);
         let until = Time::from_micros(makers[0].time.min(makers[1].time));
         for copy in [&copy, &standby] {
             assert_equal(&copy.reader(), &[&readers[0], &readers[1]], until);
             assert_eq!(copy.reader().state().error(), None);
+            compacted += copy.reader().state().tiers[1].files.compacted_segments;
         }
+        assert!(compacted > 0, "some were compacted");
     }
 }

@@ -71,6 +71,7 @@ fn write_until_killed(folder: &Path) {
         writer.push(&host, Sweep { time: time(row), metrics: &metrics, values: &values });
         if row % FLUSH_EVERY == 0 {
             writer.flush();
+            writer.compact();
             println!("flushed {}", row + 1);
         }
     }

@@ -29,6 +29,7 @@ fn no_tier_ever_exceeds_its_limit() {
         push(&mut writer, &maker.next());
         if sweep % 10 == 0 {
             writer.flush();
+            writer.compact();
             for tier in Tier::ALL {
                 let beside = if tier == Tier::Raw { size(folder.path()) } else { 0 };
                 let used = size(&folder.path().join(tier.name())) + beside;

@@ -12,6 +12,10 @@ use wire::time::Time;
 /// Limits that nothing reaches.
 pub(crate) const UNLIMITED: [Limit; 3] = [Limit { bytes: 1 << 40, age: Duration::from_secs(1 << 40) }; 3];
 
+/// Limits that nothing reaches, and segments of two and a half hours, which are compacted.
+pub(crate) const SHORT_SEGMENTS: [Limit; 3] =
+    [Limit { bytes: 1 << 40, age: Duration::from_secs(16 * 9000) }; 3];
+
 /// Number generator for tests; every run is the same.
 pub(crate) struct Dice(pub(crate) u64);
 
@@ -109,5 +113,5 @@ pub(crate) fn push(writer: &mut Writer, made: &Made) {
 }
 
 pub(crate) fn open(folder: &Path) -> Writer {
-    Writer::open(folder, UNLIMITED).expect("opened")
+    Writer::open(folder, SHORT_SEGMENTS).expect("opened")
 }

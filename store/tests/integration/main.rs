@@ -1,5 +1,6 @@
 //! Tests of a store on a disk.
 
+mod compaction;
 mod copies;
 mod daily;
 mod damage;

@@ -126,6 +126,7 @@ fn every_tier_answers_what_the_samples_say() {
                     writer = open(folder.path());
                 }
                 2..100 => writer.flush(),
+                100..130 => writer.compact(),
                 _ => {}
             }
             if sweep % 3000 == 2999 {

@@ -47,6 +47,7 @@ fn a_year_stays_within_its_limits_and_is_answered_exactly() {
         writer.push(&host, Sweep { time: at(minute), metrics: &metrics, values: &values });
         if minute % 10 == 9 {
             writer.flush();
+            writer.compact();
         }
         if minute % 60 == 59 {
             for tier in Tier::ALL {
@@ -57,6 +58,7 @@ fn a_year_stays_within_its_limits_and_is_answered_exactly() {
         }
     }
     assert_eq!(writer.reader().state().error(), None);
+    assert!(writer.reader().state().tiers[1].files.compacted_segments > 10);
     let selection = Selection { host: &|_| true, metric: &|_| true, since: at(0), until: at(MINUTES) };
     let answer = writer.reader().steps(&selection, Duration::from_secs(3600), &By::Series, false, usize::MAX);
     let answer = answer.expect("any size");

@@ -53,6 +53,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("directory", &[(DIRECTORY_SNAPSHOT, 2)], directory_of_two),
     ("proxy", &[(ACCOUNTS, 1)], accounts),
     ("history", &[(HISTORY, 1)], history),
+    ("history-compacted", &[(HISTORY, 2)], history),
     ("packed", &[(JOURNAL, 2)], packed),
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
     ("calls", &[(CALL_HISTORY, 1)], calls),
