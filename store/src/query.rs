@@ -11,7 +11,6 @@ use crate::plan::{Part, next, plan};
 use crate::reader::{Found, Notes, Numbers, Reader, Selection, Visit};
 use crate::tier::{Tier, floor};
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::time::Duration;
 use wire::id::HostName;
 use wire::sample::{Metric, Number, Semantics};
@@ -183,11 +182,14 @@ pub(crate) struct Steps {
     /// Values that were read.
     read: usize,
     series: BTreeMap<(HostNo, SeriesNo), Vec<Point>>,
+    /// The series that a value was added to last, which is not in `series` meanwhile: values come block by block.
+    latest: ((HostNo, SeriesNo), Vec<Point>),
 }
 
 impl Steps {
     pub(crate) fn new(step: Duration, with_values: bool, max: usize, read_max: usize) -> Steps {
-        Steps { step, with_values, max, read_max, count: 0, read: 0, series: BTreeMap::new() }
+        let (series, latest) = (BTreeMap::new(), ((0, 0), Vec::new()));
+        Steps { step, with_values, max, read_max, count: 0, read: 0, series, latest }
     }
 
     /// Start of the first step, and end of the last one, of this time.
@@ -196,7 +198,12 @@ impl Steps {
     }
 
     pub(crate) fn add(&mut self, host: HostNo, series: SeriesNo, time: Time, bucket: &Bucket) {
-        let points = self.series.entry((host, series)).or_default();
+        if self.latest.0 != (host, series) {
+            self.put_back();
+            let points = self.series.remove(&(host, series)).unwrap_or_default();
+            self.latest = ((host, series), points);
+        }
+        let points = &mut self.latest.1;
         let time = floor(time, self.step);
         // Values come in the order of time, unless the clock was set back.
         let found = match points.last() {
@@ -212,6 +219,13 @@ impl Steps {
         if self.with_values {
             let (Ok(at) | Err(at)) = found;
             points[at].values.push(bucket.mean());
+        }
+    }
+
+    fn put_back(&mut self) {
+        let (key, points) = std::mem::take(&mut self.latest);
+        if !points.is_empty() {
+            self.series.insert(key, points);
         }
     }
 
@@ -232,24 +246,38 @@ impl Steps {
         if self.read > self.read_max {
             return Err(TooLarge::Read);
         }
-        let mut groups: BTreeMap<Subject, BTreeMap<Time, Point>> = BTreeMap::new();
-        for ((host, series), points) in std::mem::take(&mut self.series) {
+        self.put_back();
+        let mut groups: BTreeMap<Subject, Vec<Point>> = BTreeMap::new();
+        for ((host, series), mut points) in std::mem::take(&mut self.series) {
+            points.iter_mut().for_each(|point| point.rate = point.bucket.rate());
             let group = groups.entry(by.subject(numbers, host, series)).or_default();
-            for mut point in points {
-                point.rate = point.bucket.rate();
-                match group.entry(point.time) {
-                    Entry::Vacant(place) => drop(place.insert(point)),
-                    Entry::Occupied(mut place) => place.get_mut().merge(point),
-                }
-            }
+            *group = merged(std::mem::take(group), points);
         }
-        let sorted = |mut point: Point| {
+        for point in groups.values_mut().flatten() {
             point.values.sort_by(f64::total_cmp);
-            point
-        };
-        let groups = groups.into_iter();
-        Ok(groups.map(|(subject, points)| (subject, points.into_values().map(sorted).collect())).collect())
+        }
+        Ok(groups.into_iter().collect())
     }
+}
+
+/// Merges the steps of two series; both are in the order of time, as are those of the result.
+fn merged(one: Vec<Point>, other: Vec<Point>) -> Vec<Point> {
+    if one.is_empty() {
+        return other;
+    }
+    let mut all = Vec::with_capacity(one.len());
+    let mut other = other.into_iter().peekable();
+    for mut point in one {
+        while let Some(earlier) = other.next_if(|next| next.time < point.time) {
+            all.push(earlier);
+        }
+        if let Some(same) = other.next_if(|next| next.time == point.time) {
+            point.merge(same);
+        }
+        all.push(point);
+    }
+    all.extend(other);
+    all
 }
 
 impl By {
