@@ -18,33 +18,9 @@ RECORDING=${1:?a recording} HOURS=${2:-24} FOLDER=${3:-target/peers/history}
 HERE=$(dirname "$0")
 PROMETHEUS_PORT=${PROMETHEUS_PORT:-19790} VICTORIA_PORT=${VICTORIA_PORT:-19791}
 METRIC=node_load1
-STARTED=()
 
-for program in prometheus promtool victoria-metrics rrdtool curl python3 cargo; do
-    command -v "$program" >/dev/null || { echo "$program is missing" >&2; exit 1; }
-done
-
-cleanup() {
-    local pid
-    for pid in ${STARTED[@]+"${STARTED[@]}"}; do
-        kill "$pid" 2>/dev/null || true
-        wait "$pid" 2>/dev/null || true
-    done
-    rm -rf "${FOLDER:?}"
-}
-trap cleanup EXIT
-rm -rf "$FOLDER"
-mkdir -p "$FOLDER"/{openmetrics,prometheus,victoria,rrd}
-
-# await URL: until it answers.
-await() {
-    for _ in $(seq 300); do
-        curl -fsS "$1" >/dev/null 2>&1 && return
-        sleep 0.2
-    done
-    echo "$1 does not answer" >&2
-    exit 1
-}
+source "$HERE/programs.sh"
+need prometheus promtool victoria-metrics rrdtool
 
 # row WHAT BYTES VALUES
 row() {
@@ -54,14 +30,6 @@ row() {
 # files FOLDER: bytes of the files in it, whatever their blocks on the disk.
 files() {
     find "$1" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }'
-}
-
-# query WHAT URL: median time of 11, and how many points are answered.
-query() {
-    local points
-    points=$(curl -fsS "$2" | python3 -c 'import json, sys; print(sum(len(series["values"]) for series in json.load(sys.stdin)["data"]["result"]))')
-    for _ in $(seq 11); do curl -fsS -o /dev/null -w '%{time_total}\n' "$2"; done | sort -g |
-        awk -v what="$1" -v points="$points" 'NR == 6 { printf "%s: %.2f ms, %d points\n", what, $1 * 1000, points }'
 }
 
 # count WHAT URL: all values of the metric must be there.
@@ -91,30 +59,18 @@ for file in "$FOLDER"/openmetrics/*.txt; do
     promtool tsdb create-blocks-from openmetrics -q "$file" "$FOLDER/prometheus" >/dev/null
     rm "$file"
 done
-rm -rf "$FOLDER/prometheus/wal"
 row "Prometheus, blocks of two hours" "$(files "$FOLDER/prometheus")" "$VALUES"
 row "  of these the samples" "$(find "$FOLDER/prometheus" -path '*/chunks/*' -printf '%s\n' | awk '{ sum += $1 } END { print sum }')" "$VALUES"
-echo 'global: {}' >"$FOLDER/prometheus.yml"
-prometheus --config.file="$FOLDER/prometheus.yml" --storage.tsdb.path="$FOLDER/prometheus" --storage.tsdb.retention.time=100y \
-    --web.listen-address="127.0.0.1:$PROMETHEUS_PORT" >"$FOLDER/prometheus.log" 2>&1 &
-STARTED+=($!)
-await "http://127.0.0.1:$PROMETHEUS_PORT/-/ready"
-count Prometheus "http://127.0.0.1:$PROMETHEUS_PORT"
-query "Prometheus, one metric, all time at 1 min" "http://127.0.0.1:$PROMETHEUS_PORT/api/v1/query_range?$RANGE"
+start_prometheus
+count Prometheus "$PROMETHEUS"
+query "Prometheus, one metric, all time at 1 min" "$PROMETHEUS/api/v1/query_range?$RANGE"
 # It looks for blocks to merge once a minute.
 sleep 75
 row "Prometheus, once it has merged them" "$(find "$FOLDER/prometheus" -type f -path '*/01*' -printf '%s\n' | awk '{ sum += $1 } END { print sum }')" "$VALUES"
-query "Prometheus, the same then" "http://127.0.0.1:$PROMETHEUS_PORT/api/v1/query_range?$RANGE"
+query "Prometheus, the same then" "$PROMETHEUS/api/v1/query_range?$RANGE"
 
-victoria-metrics -storageDataPath="$FOLDER/victoria" -retentionPeriod=100y -httpListenAddr="127.0.0.1:$VICTORIA_PORT" \
-    >"$FOLDER/victoria.log" 2>&1 &
-STARTED+=($!)
-VICTORIA=http://127.0.0.1:$VICTORIA_PORT
-await "$VICTORIA/health"
-python3 "$HERE/repeated.py" victoria "$RECORDING" "$HOURS" | curl -fsS -T - -X POST "$VICTORIA/api/v1/import"
-curl -fsS "$VICTORIA/internal/force_flush"
-curl -fsS "$VICTORIA/internal/force_merge"
-sleep 15
+start_victoria
+python3 "$HERE/repeated.py" victoria "$RECORDING" "$HOURS" | fill_victoria
 count VictoriaMetrics "$VICTORIA"
 query "VictoriaMetrics, one metric, all time at 1 min" "$VICTORIA/api/v1/query_range?$RANGE&nocache=1"
 # Only then is everything in files.

@@ -1,13 +1,14 @@
 //! Compaction: answers stay as they are, whatever happens meanwhile, and blocks become few.
 
-use crate::made::{Maker, push};
+use crate::made::{Dice, Maker, host, metric, push};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::query::{Answer, By, Point};
 use store::reader::{Reader, Selection};
 use store::tier_files::Limit;
-use store::writer::Writer;
+use store::writer::{Sweep, Writer};
+use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
 /// Segments of a day of minutes and of hours; nothing expires.
@@ -136,4 +137,36 @@ fn a_disk_that_refuses_the_new_file_costs_nothing() {
     }
     assert!(compacted(&writer)[1] >= 5, "it is tried again");
     assert!(answers(&writer.reader()) == before);
+}
+
+#[test]
+fn the_limit_holds_while_files_are_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limit = |bytes| Limit { bytes, age: Duration::from_secs(1 << 40) };
+    let limits = [limit(40 << 20), limit(36 << 20), limit(4 << 20)];
+    let mut writer = Writer::open(folder.path(), limits).expect("opened");
+    let metrics = (0..250).map(|number| metric(&format!("m{number}"), Semantics::Gauge, &[])).collect();
+    let hosts: Vec<_> = (0..6).map(|number| host(&format!("wn{number}"))).collect();
+    let (minutes, mut dice) = (folder.path().join("1m"), Dice(5));
+    let (mut fullest, mut unfinished) = (0, 0);
+    for minute in 0..3600 {
+        let time = Time::from_micros(1_795_000_000_000_000 + minute * 60_000_000);
+        for host in &hosts {
+            let values: Vec<Number> = (0..250).map(|_| Number::Whole(dice.below(1 << 60))).collect();
+            writer.push(host, Sweep { time, metrics: &metrics, values: &values });
+        }
+        if minute % 10 == 0 {
+            writer.compact();
+            let used = size(&minutes);
+            assert!(used <= limits[1].bytes, "{used} bytes in minute {minute}");
+            fullest = used.max(fullest);
+            let names = segments(&minutes);
+            unfinished +=
+                names.iter().filter(|path| path.extension().is_some_and(|end| end == "new")).count();
+        }
+    }
+    assert!(fullest > 34 << 20, "{fullest}: the limit was reached");
+    assert!(unfinished > 5, "{unfinished}: both files were there at times");
+    assert_eq!(writer.reader().state().error(), None);
+    assert!(compacted(&writer)[1] > 3, "{:?}", compacted(&writer));
 }

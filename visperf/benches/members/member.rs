@@ -1,7 +1,7 @@
 //! Simulated member: its certificate, its part in the election, its report.
 //!
-//! All of it is the product's own code; only its sweeps and the state of its host are made up. It follows no
-//! log.
+//! All of it is the product's own code, its history too; only its sweeps and the state of its host are made up. It
+//! follows no log.
 //! Not here: when it sweeps (`main`).
 
 use crate::grid::{self, Daemon};
@@ -16,9 +16,12 @@ use overlay::membership::Profile;
 use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::net::stream::Stream;
+use sensor::config::history;
+use sensor::history::sweeps::{self, Sink};
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
 use sensor::journal::{self, writer::Journal};
+use sensor::report::copying::CopyInputs;
 use sensor::report::link::{Figures, Link, LinkInputs, LinkStatus, Route};
 use sensor::report::outbox::Outbox;
 use sensor::report::sender::Identity;
@@ -89,6 +92,8 @@ impl Replay for Nothing {
 pub(crate) struct Member {
     host: Host,
     tables: watch::Sender<Option<Arc<Table>>>,
+    /// Its history, which the representative copies.
+    history: Sink,
     board: LinkStatus,
 }
 
@@ -117,13 +122,19 @@ impl Member {
         let (peers, sessions) = (daemon.hub.peers(), daemon.hub.sessions(Protocol::Control));
         let (part, handle) = domain::Domain::open(config, net.clone(), gate, peers, sessions)?;
         let (tables, swept) = watch::channel(None);
-        let link = Link::new(own(nth, host, of, swept));
+        let limits =
+            history::Config::new(&history::RawConfig::default()).ok().and_then(|config| config.limits);
+        let stored = sweeps::set_up(limits, &of.folder.join(host.as_str()), host.clone());
+        let (worker, history, minutes) = stored.context("a history has limits")?;
+        std::thread::Builder::new().stack_size(256 << 10).spawn(move || worker.run())?;
+        let copying = Arc::new(CopyInputs { own: Some(minutes), ..CopyInputs::default() });
+        let link = Link::new(LinkInputs { copying, ..own(nth, host, of, swept) });
         let board = link.status();
         daemon.spawn(tasks, ending);
         let (parting, leaving) = (ending.clone(), ending.clone());
         tasks.spawn(part.run(parting));
         tasks.spawn(async move { link.run(ToHead { net, view: handle.view() }, leaving).await });
-        Ok(Member { host: Host::new(names, nth.into()), tables, board })
+        Ok(Member { host: Host::new(names, nth.into()), tables, history, board })
     }
 
     /// Counters of its report.
@@ -133,7 +144,9 @@ impl Member {
 
     /// Report a sweep with the values of this second.
     pub(crate) fn sweep(&mut self, second: u64, time: Time) {
-        self.tables.send_replace(Some(Arc::new(self.host.sweep(second, time))));
+        let table = Arc::new(self.host.sweep(second, time));
+        self.history.store(&table);
+        self.tables.send_replace(Some(table));
     }
 }
 
@@ -147,7 +160,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
             hosts: Vec::new(),
             boot: "boot".into(),
             started: overlay::clock::calendar(),
-            has_minutes: false,
+            has_minutes: true,
         },
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,
