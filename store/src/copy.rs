@@ -313,8 +313,8 @@ impl Writer {
             copied.flat_map(|host| host.minutes.closed()).map(|row| row.packed.len()).sum()
         };
         if len as u64 > len_max {
-            for tier in [Tier::Minute, Tier::Hour] {
-                self.seal_buckets_of(tier, |host| !host.rollup(tier).closed().is_empty());
+            if self.seal_buckets_of(Tier::Minute, |_| true) {
+                self.seal_buckets_of(Tier::Hour, |_| true);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::exact::Exact;
 use crate::head::{Head, Shape};
 use crate::mark::Mark;
 use crate::rollup::{ClosedRow, Rollup};
-use crate::tier::Tier;
+use crate::tier::{Tier, floor};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::sample::Metric;
@@ -25,6 +25,8 @@ pub(crate) struct Continue {
     pub(crate) next: [u64; 3],
     /// Number of the first row that is not in a sealed minute.
     pub(crate) rolled_up: u64,
+    /// Number of the first minute that is not in a sealed hour, and the latest sealed hour.
+    pub(crate) in_hours: Option<(u64, Time)>,
 }
 
 /// State of a host.
@@ -36,6 +38,9 @@ pub(crate) struct Host {
     previous: BTreeMap<SeriesNo, Previous>,
     /// Rows before this one are in minutes that are sealed.
     rolled_up: u64,
+    /// Minutes before this number are in hours that are sealed; but later minutes than that hour's are not, whatever
+    /// their number, as after minutes were lost.
+    in_hours: Option<(u64, Time)>,
     /// Metrics of the newest row, as the sampler gave them, and their numbers.
     pub(crate) shape: Option<(Metrics, Arc<Shape>)>,
 }
@@ -52,6 +57,7 @@ impl Host {
             hours: rollup(Tier::Hour),
             previous: BTreeMap::new(),
             rolled_up: from.rolled_up,
+            in_hours: from.in_hours,
             shape: None,
         }
     }
@@ -116,7 +122,22 @@ impl Host {
         let buckets = buckets.iter().map(|(series, bucket)| (*series, bucket));
         if let Some((number, minute)) = self.minutes.push(time, row, buckets) {
             let buckets = minute.buckets.iter().map(|(series, bucket)| (*series, bucket));
-            self.hours.push(minute.start, number, buckets);
+            self.add_to_hour(minute.start, number, buckets);
+        }
+    }
+
+    /// Merges a minute into its hour, unless it is in a sealed one.
+    pub(crate) fn add_to_hour<'a>(
+        &mut self,
+        start: Time,
+        number: u64,
+        buckets: impl Iterator<Item = (SeriesNo, &'a Bucket)>,
+    ) {
+        let is_sealed = self.in_hours.is_some_and(|(next, latest)| {
+            number < next && floor(start, Tier::Hour.period().expect("a tier of buckets")) <= latest
+        });
+        if !is_sealed {
+            self.hours.push(start, number, buckets);
         }
     }
 
@@ -125,7 +146,7 @@ impl Host {
         let buckets: Vec<(SeriesNo, Bucket)> = minute.buckets().collect();
         let (number, start) = (self.minutes.next_row(), minute.start);
         self.minutes.append(minute);
-        self.hours.push(start, number, buckets.iter().map(|(series, bucket)| (*series, bucket)));
+        self.add_to_hour(start, number, buckets.iter().map(|(series, bucket)| (*series, bucket)));
     }
 
     /// The buckets of a tier.

@@ -104,8 +104,12 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
     for number in numbers {
         let (raw, minute, hour) =
             (end(Tier::Raw, number), end(Tier::Minute, number), end(Tier::Hour, number));
-        let next = [raw.0, minute.0.max(hour.1), hour.0];
-        let mut host = Host::new(number, Continue { next, rolled_up: minute.1 });
+        // Without any minutes, as after they expired, numbers go on.
+        let next_minute = if minute.0 == 0 { hour.1 } else { minute.0 };
+        let latest_hour = newest_row(&tiers[Tier::Hour.index()], number).map(|(_, latest)| latest);
+        let next = [raw.0, next_minute, hour.0];
+        let in_hours = latest_hour.map(|latest| (hour.1, latest));
+        let mut host = Host::new(number, Continue { next, rolled_up: minute.1, in_hours });
         let (newest, latest) = newest_row(&tiers[Tier::Minute.index()], number).unzip();
         host.minutes.set_newest(newest, latest);
         if !index.is_copy {
@@ -113,7 +117,7 @@ fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
         }
         let hours =
             each_minute(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
-                host.hours.push(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
+                host.add_to_hour(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
             });
         let mut newest = shape(&index.names, std::iter::empty());
         let samples = tiers[Tier::Raw.index()].segments();

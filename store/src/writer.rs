@@ -266,15 +266,19 @@ impl Writer {
 
     /// Seals closed buckets into blocks where enough of them are in memory.
     pub(crate) fn seal_buckets(&mut self) {
-        for tier in [Tier::Minute, Tier::Hour] {
-            self.seal_buckets_of(tier, |host| is_due(host, tier));
+        let is_hour_due = |host: &Host| is_due(host, Tier::Hour);
+        if self.seal_buckets_of(Tier::Minute, |host| is_due(host, Tier::Minute) || is_hour_due(host)) {
+            self.seal_buckets_of(Tier::Hour, is_hour_due);
         }
     }
 
-    /// Seals the closed buckets of these hosts into blocks.
-    pub(crate) fn seal_buckets_of(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) {
+    /// Seals the closed buckets of these hosts into blocks; returns whether all are. An hour is sealed after its minutes:
+    /// after a crash it is known so which minutes are in it.
+    pub(crate) fn seal_buckets_of(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) -> bool {
         let sealed = self.try_seal_buckets(tier, is_due);
+        let is_sealed = sealed.is_ok();
         self.outcome(Part::Tier(tier), sealed);
+        is_sealed
     }
 
     fn try_seal_buckets(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) -> io::Result<()> {
@@ -283,6 +287,9 @@ impl Writer {
         let mut sealed = Vec::new();
         let mut outcome = Ok(());
         for (number, host) in index.hosts.iter().filter(|(_, host)| is_due(host)) {
+            if host.rollup(tier).closed().is_empty() {
+                continue;
+            }
             let rows = host.rollup(tier).columns();
             let series: Vec<SeriesNo> = rows.columns.iter().map(|(series, _)| *series).collect();
             outcome = self.tiers[tier.index()].append(&rows.encode(), &series, &index.names);

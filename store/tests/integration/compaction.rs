@@ -3,6 +3,7 @@
 use crate::made::{Dice, Maker, host, metric, push};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use store::query::{Answer, By, Point};
 use store::reader::{Reader, Selection};
@@ -25,6 +26,15 @@ fn made(folder: &Path) -> Reader {
     makers.iter_mut().for_each(|maker| maker.period_micros = 60_000_000);
     for _ in 0..6 * 1440 {
         makers.iter_mut().for_each(|maker| push(&mut writer, &maker.next()));
+    }
+    // Metrics that are there for two hours in four.
+    let all = ["a", "b", "c"].map(|name| metric(name, Semantics::Gauge, &[]));
+    let shapes: [Arc<[_]>; 2] = [all[..2].into(), all[1..].into()];
+    for minute in 0..3 * 1440 {
+        let time = Time::from_micros(1_795_000_000_000_000 + minute * 60_000_000);
+        let values = [Number::Whole(minute.cast_unsigned()), Number::Whole(7)];
+        let metrics = &shapes[usize::from(minute % 240 >= 120)];
+        writer.push(&host("wn03"), Sweep { time, metrics, values: &values });
     }
     writer.flush();
     writer.reader()
@@ -155,7 +165,8 @@ fn the_limit_holds_while_files_are_replaced() {
             let values: Vec<Number> = (0..250).map(|_| Number::Whole(dice.below(1 << 60))).collect();
             writer.push(host, Sweep { time, metrics: &metrics, values: &values });
         }
-        if minute % 10 == 0 {
+        // From when the tier is full of files that are not compacted.
+        if minute > 3000 {
             writer.compact();
             let used = size(&minutes);
             assert!(used <= limits[1].bytes, "{used} bytes in minute {minute}");

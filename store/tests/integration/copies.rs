@@ -159,5 +159,36 @@ fn copies_equal_their_origin_whatever_happens() {
             compacted += copy.reader().state().tiers[1].files.compacted_segments;
         }
         assert!(compacted > 0, "some were compacted");
+        // All of it once more, from long blocks.
+        for _ in 0..9 {
+            copy.compact();
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut third = open_copies(folder.path());
+        Connection::default().fetch_all(&copy.reader(), &mut third, |_| true);
+        assert_equal(&third.reader(), &[&readers[0], &readers[1]], until);
+    }
+}
+
+#[test]
+fn a_copy_that_is_opened_again_at_any_time_lacks_no_minute() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let (mut origin, mut copy) = (open(folders[0].path()), open_copies(folders[1].path()));
+    let mut maker = Maker::new("wn01", 4);
+    let mut connection = Connection::default();
+    // 37 minutes after a whole hour, so that the 24th hour does not end with the 60th minute of a block.
+    maker.time = 1_795_002_000_000_000 - 180_000_000;
+    for minute in 0..1440 + 200 {
+        let mut next = maker.next();
+        next.time = Time::from_micros(1_795_001_820_000_000).plus(Duration::from_secs(60) * minute);
+        push(&mut origin, &next);
+        connection.fetch_all(&origin.reader(), &mut copy, |_| true);
+        if minute % 1440 > 1380 || minute % 97 == 0 {
+            copy.flush();
+            drop(copy);
+            copy = open_copies(folders[1].path());
+            assert_equal(&copy.reader(), &[&origin.reader()], next.time);
+            connection = Connection::default();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Answers of every tier are equal to what is computed from the samples, through crashes and restarts.
 
-use crate::made::{Dice, Made, Maker, host, metric, open, push};
+use crate::made::{Dice, Made, Maker, UNLIMITED, host, metric, open, push};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use store::bucket::{Bucket, Previous};
@@ -8,7 +8,7 @@ use store::exact::Exact;
 use store::query::{By, Subject};
 use store::reader::{Reader, Selection};
 use store::tier::{Tier, floor};
-use store::writer::Sweep;
+use store::writer::{Sweep, Writer};
 use wire::sample::{Number, Semantics};
 use wire::time::Time;
 
@@ -219,5 +219,56 @@ fn rates_are_true_at_the_first_sample_after_a_gap_and_of_merged_series() {
             }
             assert_eq!(rates.len(), expected.len());
         }
+    }
+}
+
+/// A sample of a minute each, from one o'clock on.
+fn minutes(count: usize) -> Vec<Made> {
+    let mut maker = Maker::new("wn01", 6);
+    let sweeps = std::iter::repeat_with(|| maker.next()).take(count).enumerate();
+    let at = |minute: usize| {
+        Time::from_micros(1_794_999_600_000_000).plus(Duration::from_secs(60) * minute as u32)
+    };
+    sweeps.map(|(minute, made)| Made { time: at(minute), ..made }).collect()
+}
+
+#[test]
+fn minutes_are_counted_once_whenever_the_store_is_opened_again() {
+    // Blocks of minutes end at the 60th minute, of hours at the 24th hour: here these are not the same moment.
+    let made = minutes(1440 * 2 + 100);
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = open(folder.path());
+    for (minute, sweep) in made[37..].iter().enumerate() {
+        push(&mut writer, sweep);
+        if minute % 1440 > 1390 || minute % 97 == 0 {
+            writer.flush();
+            drop(writer);
+            writer = open(folder.path());
+            for (secs, tier) in [(60, Tier::Minute), (3600, Tier::Hour)] {
+                assert_true(&writer.reader(), &made[37..=37 + minute], Duration::from_secs(secs), tier);
+            }
+        }
+    }
+}
+
+#[test]
+fn hours_are_true_though_a_power_failure_lost_their_newest_minutes() {
+    let made = minutes(1600);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("1m").join(format!("{:020}.seg", 1));
+    let mut writer = Writer::open(folder.path(), UNLIMITED).expect("opened");
+    let mut lost = Vec::new();
+    for (minute, sweep) in made.iter().enumerate() {
+        push(&mut writer, sweep);
+        if minute == 1400 {
+            lost = std::fs::read(&file).expect("some minutes are stored");
+        }
+    }
+    writer.flush();
+    drop(writer);
+    std::fs::write(&file, lost).expect("written");
+    let writer = Writer::open(folder.path(), UNLIMITED).expect("opened");
+    for (secs, tier) in [(60, Tier::Minute), (3600, Tier::Hour)] {
+        assert_true(&writer.reader(), &made, Duration::from_secs(secs), tier);
     }
 }
