@@ -22,11 +22,6 @@ fn open(folder: &Path) -> Writer {
 /// A store of six days, a sample a minute, that was not compacted.
 fn made(folder: &Path) -> Reader {
     let mut writer = open(folder);
-    let mut makers = ["wn01", "wn02"].map(|name| Maker::new(name, 8));
-    makers.iter_mut().for_each(|maker| maker.period_micros = 60_000_000);
-    for _ in 0..6 * 1440 {
-        makers.iter_mut().for_each(|maker| push(&mut writer, &maker.next()));
-    }
     // Metrics that are there for two hours in four.
     let all = ["a", "b", "c"].map(|name| metric(name, Semantics::Gauge, &[]));
     let shapes: [Arc<[_]>; 2] = [all[..2].into(), all[1..].into()];
@@ -35,6 +30,11 @@ fn made(folder: &Path) -> Reader {
         let values = [Number::Whole(minute.cast_unsigned()), Number::Whole(7)];
         let metrics = &shapes[usize::from(minute % 240 >= 120)];
         writer.push(&host("wn03"), Sweep { time, metrics, values: &values });
+    }
+    let mut makers = ["wn01", "wn02"].map(|name| Maker::new(name, 8));
+    makers.iter_mut().for_each(|maker| maker.period_micros = 60_000_000);
+    for _ in 0..6 * 1440 {
+        makers.iter_mut().for_each(|maker| push(&mut writer, &maker.next()));
     }
     writer.flush();
     writer.reader()
