@@ -1,7 +1,7 @@
 //! Compaction: the short blocks of a complete segment are rewritten as long ones, some at a time.
 //!
 //! Rule: the new file replaces the old one by a rename, once it is whole and durable; until then, and after a crash,
-//! the old one is used. What is damaged is copied as it is. Not here: room for the new file (`tier_files`).
+//! the old one is used. A segment with damage stays as it is. Not here: room for the new file (`tier_files`).
 
 use crate::block::{BlockEncoder, Encoded, HostNo, Opened, Place, RowNumbers, SeriesNo};
 use crate::bucket::Bucket;
@@ -100,20 +100,15 @@ impl Compaction {
     }
 
     /// The next blocks, of about so many bytes before they were compacted; none at the end.
-    pub(crate) fn next(&mut self, len: u64) -> Vec<Compacted> {
+    pub(crate) fn next(&mut self, len: u64) -> Result<Vec<Compacted>, Damaged> {
         let (mut read, mut blocks) = (0, Vec::new());
         while read < len
             && let Some(group) = self.groups.pop_front()
         {
             read += group.len;
-            match merge(&self.old, &group) {
-                Ok(block) => blocks.push(block),
-                Err(Damaged(_)) => {
-                    blocks.extend(group.entries.iter().filter_map(|entry| copy(&self.old, entry)))
-                }
-            }
+            blocks.push(merge(&self.old, &group)?);
         }
-        blocks
+        Ok(blocks)
     }
 
     pub(crate) fn is_read(&self) -> bool {
@@ -129,14 +124,6 @@ impl Compaction {
 
 fn new_path(segment: &Segment) -> PathBuf {
     segment.path().with_extension(NEW_END)
-}
-
-/// The block as it is; `None` if not even its head can be read, so that no query finds it.
-fn copy(segment: &Segment, entry: &Entry) -> Option<Compacted> {
-    let (head, body) = segment.parts(entry).ok()?;
-    let opened = Opened::new(&head, |_| true).ok()?;
-    let series = opened.places.iter().map(|place| place.series).collect();
-    Some(Compacted { block: Encoded { extent: entry.extent.clone(), head, body }, series })
 }
 
 /// A block that is read.

@@ -235,7 +235,11 @@ impl TierFiles {
             }
         }
         let Some(compaction) = &mut self.compaction else { return Ok(false) };
-        let blocks = compaction.next(COMPACTED_LEN);
+        let Ok(blocks) = compaction.next(COMPACTED_LEN) else {
+            // What can be read of a damaged segment stays where it is.
+            self.compaction.take().into_iter().for_each(Compaction::discard);
+            return Ok(false);
+        };
         for compaction::Compacted { block, series } in blocks {
             let Some(Compaction { new, .. }) = &self.compaction else { break };
             let definitions = missing(new, block.extent.host, &series, names);
