@@ -313,9 +313,7 @@ impl Writer {
             copied.flat_map(|host| host.minutes.closed()).map(|row| row.packed.len()).sum()
         };
         if len as u64 > len_max {
-            if self.seal_buckets_of(Tier::Minute, |_| true) {
-                self.seal_buckets_of(Tier::Hour, |_| true);
-            }
+            self.seal_buckets_of(|_| true, |_| true);
         }
     }
 }

@@ -68,13 +68,16 @@ fn each_block<'a>(
     damaged
 }
 
-/// Reads the wanted rows of a block of buckets, by their place in it and their start: place, start and packed buckets. Packed, since the
-/// buckets of a long block take twenty times the memory; chunks that are damaged are left out.
+/// A row of a block: its place in it, its start and its packed buckets.
+pub(crate) type PackedRow = (usize, Time, Box<[u8]>);
+
+/// Reads the wanted rows of a block of buckets, by their place in it and their start. Packed, since the buckets of a long
+/// block take twenty times the memory; chunks that are damaged are left out.
 pub(crate) fn packed_rows(
     segment: &Segment,
     entry: &Entry,
     is_wanted: impl Fn(usize, Time) -> bool,
-) -> Result<Vec<(usize, Time, Box<[u8]>)>, Damaged> {
+) -> Result<Vec<PackedRow>, Damaged> {
     let opened = segment.open_block(entry, |_| true)?;
     let wanted = opened.times.iter().copied().enumerate().filter(|(at, time)| is_wanted(*at, *time));
     let mut rows: Vec<(usize, Time, Packer)> =

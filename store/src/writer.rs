@@ -267,18 +267,19 @@ impl Writer {
     /// Seals closed buckets into blocks where enough of them are in memory.
     pub(crate) fn seal_buckets(&mut self) {
         let is_hour_due = |host: &Host| is_due(host, Tier::Hour);
-        if self.seal_buckets_of(Tier::Minute, |host| is_due(host, Tier::Minute) || is_hour_due(host)) {
-            self.seal_buckets_of(Tier::Hour, is_hour_due);
-        }
+        self.seal_buckets_of(|host| is_due(host, Tier::Minute) || is_hour_due(host), is_hour_due);
     }
 
-    /// Seals the closed buckets of these hosts into blocks; returns whether all are. An hour is sealed after its minutes:
-    /// after a crash it is known so which minutes are in it.
-    pub(crate) fn seal_buckets_of(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) -> bool {
-        let sealed = self.try_seal_buckets(tier, is_due);
-        let is_sealed = sealed.is_ok();
-        self.outcome(Part::Tier(tier), sealed);
-        is_sealed
+    /// Seals the closed minutes and hours of these hosts into blocks. An hour is sealed after its minutes: after a crash
+    /// it is known so which minutes are in it.
+    pub(crate) fn seal_buckets_of(&mut self, minutes: impl Fn(&Host) -> bool, hours: impl Fn(&Host) -> bool) {
+        let mut sealed = self.try_seal_buckets(Tier::Minute, minutes);
+        let are_minutes_sealed = sealed.is_ok();
+        self.outcome(Part::Tier(Tier::Minute), sealed);
+        if are_minutes_sealed {
+            sealed = self.try_seal_buckets(Tier::Hour, hours);
+            self.outcome(Part::Tier(Tier::Hour), sealed);
+        }
     }
 
     fn try_seal_buckets(&mut self, tier: Tier, is_due: impl Fn(&Host) -> bool) -> io::Result<()> {
