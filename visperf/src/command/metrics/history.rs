@@ -64,7 +64,8 @@ pub(crate) struct Past {
     /// Draw each metric as lines over time, above the summary
     #[arg(long, conflicts_with_all = ["json", "values", "csv"])]
     plot: bool,
-    /// Read days that were exported to this place (visperf history export) instead of asking a daemon
+    /// Read days that were exported to this place (visperf history export) instead of asking a daemon; a
+    /// sensor with `exported` in its configuration reads them by itself for what it does not store any more
     #[cfg(feature = "export")]
     #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with = "local")]
     from: Option<String>,
