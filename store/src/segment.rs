@@ -74,6 +74,15 @@ struct Index {
     names: Definitions,
 }
 
+/// How many blocks a segment has.
+pub(crate) struct Blocks {
+    /// Earliest time of the first one; `None` without any.
+    pub(crate) first: Option<Time>,
+    pub(crate) count: usize,
+    /// Hosts with a block.
+    pub(crate) hosts: usize,
+}
+
 /// A segment as it was found.
 pub(crate) struct Found {
     pub(crate) segment: Segment,
@@ -157,10 +166,10 @@ impl Segment {
         self.content().entries.iter().filter(|entry| wanted(&entry.extent)).cloned().collect()
     }
 
-    /// Earliest time of the first block, and the number of blocks; `None` without any.
-    pub(crate) fn begin(&self) -> Option<(Time, usize)> {
-        let content = self.content();
-        content.entries.first().map(|entry| (entry.extent.earliest, content.entries.len()))
+    pub(crate) fn blocks(&self) -> Blocks {
+        let Content { entries, hosts, .. } = &*self.content();
+        let first = entries.first().map(|entry| entry.extent.earliest);
+        Blocks { first, count: entries.len(), hosts: hosts.len() }
     }
 
     /// Visits the extents of all blocks.

@@ -26,6 +26,9 @@ const SEGMENT_LEN_MIN: u64 = 64 << 10;
 /// these take some megabytes of memory. Of a large domain these are about four hours of minutes, a week of hours.
 const BLOCKS_MAX: [usize; 3] = [usize::MAX, 8192, 65_536];
 
+/// Blocks of each host that a segment has room for, however many hosts there are: fewer are not worth compacting.
+const BLOCKS_PER_HOST: usize = 16;
+
 /// Bytes of blocks that are compacted at each call: some tens of milliseconds of a core.
 const COMPACTED_LEN: u64 = 1 << 20;
 
@@ -184,10 +187,9 @@ impl TierFiles {
             // By its age too, so that it can be compacted, and deleted by age.
             let age_max = self.limit.age / u32::try_from(SEGMENTS_PER_TIER).expect("a small number");
             let is_aged = |first: Time| block.extent.latest > first.plus(age_max);
-            let is_over = |blocks: usize| blocks >= BLOCKS_MAX[self.tier.index()];
-            let is_full = newest
-                .begin()
-                .is_some_and(|(first, blocks)| len > len_max || is_aged(first) || is_over(blocks));
+            let blocks = newest.blocks();
+            let is_over = blocks.count >= blocks_max(self.tier, blocks.hosts);
+            let is_full = blocks.first.is_some_and(|first| len > len_max || is_over || is_aged(first));
             if !is_full && !newest.is_older() {
                 return Ok(Arc::clone(newest));
             }
@@ -320,6 +322,11 @@ impl TierFiles {
     }
 }
 
+/// Blocks of a segment with so many hosts, at most.
+fn blocks_max(tier: Tier, hosts: usize) -> usize {
+    BLOCKS_MAX[tier.index()].max(BLOCKS_PER_HOST * hosts)
+}
+
 /// Space that names and a block need: names are written twice, before the block and in the index.
 fn needed(names: &Definitions, block: &Encoded) -> u64 {
     let names_len = postcard::to_stdvec(names).map_or(0, |bytes| bytes.len() as u64);
@@ -361,4 +368,17 @@ pub(crate) fn numbered(folder: &Path, end: &str) -> io::Result<Vec<(u64, PathBuf
     }
     found.sort_unstable();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_has_blocks_of_every_host_that_are_worth_compacting() {
+        assert_eq!(blocks_max(Tier::Minute, 1), 8192);
+        assert_eq!(blocks_max(Tier::Minute, 10_000), 160_000);
+        assert_eq!(blocks_max(Tier::Hour, 10_000), 160_000);
+        assert_eq!(blocks_max(Tier::Raw, 10_000), usize::MAX);
+    }
 }
