@@ -4,14 +4,15 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // It starts the writer as a process of its own.
 
-use crate::made::{Dice, host, metric, open};
+use crate::made::{Dice, UNLIMITED, host, metric};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use store::reader::Selection;
-use store::writer::Sweep;
+use store::tier_files::Limit;
+use store::writer::{Sweep, Writer};
 use wire::sample::{Metric, Number, Semantics};
 use wire::time::Time;
 
@@ -19,8 +20,14 @@ use wire::time::Time;
 const KILLS: u64 = 40;
 /// Names the folder of the store to the process that is killed.
 const FOLDER: &str = "VISPERF_KILLED_STORE";
+/// Files of a day of minutes, which are compacted; nothing is deleted, however many kills there are.
+const LIMITS: [Limit; 3] = [UNLIMITED[0], Limit { bytes: 1 << 20, ..UNLIMITED[1] }, UNLIMITED[2]];
 /// Sweeps between two flushes.
 const FLUSH_EVERY: u64 = 20;
+
+fn open(folder: &Path) -> Writer {
+    Writer::open(folder, LIMITS).expect("opened")
+}
 
 fn of_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
