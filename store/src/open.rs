@@ -10,8 +10,7 @@ use crate::head_log::{self, Found, HeadLog, Pending};
 use crate::host::{Continue, Host};
 use crate::names::Names;
 use crate::reader::{Index, Shared, State};
-use crate::rows::{each_last, each_minute, each_sweep};
-use crate::segment::Segment;
+use crate::rows::{HostBlock, each_last, each_minute, each_sweep};
 use crate::tier::Tier;
 use crate::tier_files::{Limit, TierFiles};
 use crate::writer::{Logged, Writer};
@@ -98,79 +97,72 @@ impl Writer {
 
 /// Restores the state of every host that has blocks.
 fn restore_hosts(index: &mut Index, tiers: &[TierFiles; 3]) {
-    let ends: Vec<BTreeMap<HostNo, (u64, u64)>> = tiers.iter().map(TierFiles::ends).collect();
-    let end = |tier: Tier, host| ends[tier.index()].get(&host).copied().unwrap_or_default();
+    let blocks = tiers.each_ref().map(TierFiles::by_host);
     let numbers: Vec<HostNo> = index.names.hosts().map(|(number, _)| number).collect();
     for number in numbers {
-        let (raw, minute, hour) =
-            (end(Tier::Raw, number), end(Tier::Minute, number), end(Tier::Hour, number));
-        // Without any minutes, as after they expired, numbers go on.
-        let next_minute = if minute.0 == 0 { hour.1 } else { minute.0 };
-        let latest_hour = newest_row(&tiers[Tier::Hour.index()], number).map(|(_, latest)| latest);
-        let next = [raw.0, next_minute, hour.0];
-        let in_hours = latest_hour.map(|latest| (hour.1, latest));
-        let mut host = Host::new(number, Continue { next, rolled_up: minute.1, in_hours });
-        let (newest, latest) = newest_row(&tiers[Tier::Minute.index()], number).unzip();
-        host.minutes.set_newest(newest, latest);
-        if !index.is_copy {
-            restore_previous(&mut host, number, tiers[Tier::Minute.index()].segments());
-        }
-        let hours =
-            each_minute(tiers[Tier::Minute.index()].segments(), number, hour.1, |start, row, buckets| {
-                host.add_to_hour(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
-            });
-        let mut newest = shape(&index.names, std::iter::empty());
-        let samples = tiers[Tier::Raw.index()].segments();
-        // A minute's samples before the first that counts, for the times of the previous values.
-        let from = minute.1.saturating_sub(PREVIOUS_ROWS);
-        let minutes = each_sweep(samples, number, from, |time, row, samples| {
-            let series = || samples.iter().map(|(series, _)| *series);
-            if !newest.series.iter().copied().eq(series()) {
-                newest = shape(&index.names, series());
-            }
-            let values = samples.iter().map(|(_, value)| *value);
-            match row >= minute.1 {
-                true => host.roll_up(&newest, time, row, values),
-                false => host.pass(&newest, time, values),
-            }
-        });
-        index.state.damaged_chunks += hours + minutes;
+        let of_host = blocks.each_ref().map(|blocks| blocks.get(&number).map_or(&[][..], Vec::as_slice));
+        let host = restore_host(index, number, of_host);
         index.hosts.insert(number, host);
     }
 }
 
-/// End and start of the newest row of a host in the blocks of a tier, and the latest start of any.
-fn newest_row(files: &TierFiles, host: HostNo) -> Option<((u64, Time), Time)> {
-    let mut latest = None;
-    for segment in files.segments() {
-        segment.each_extent(|extent| {
-            if extent.host == host {
-                latest = latest.max(Some(extent.latest));
-            }
-        });
+/// Restores the state of a host from its blocks of each tier.
+fn restore_host(index: &mut Index, number: HostNo, [samples, minutes, hours]: [&[HostBlock]; 3]) -> Host {
+    let [raw, minute, hour] = [samples, minutes, hours].map(ends);
+    // Without any minutes, as after they expired, numbers go on.
+    let next_minute = if minute.0 == 0 { hour.1 } else { minute.0 };
+    let next = [raw.0, next_minute, hour.0];
+    let in_hours = latest(hours).map(|latest| (hour.1, latest));
+    let mut host = Host::new(number, Continue { next, rolled_up: minute.1, in_hours });
+    host.minutes.set_newest(newest_row(minutes), latest(minutes));
+    if !index.is_copy {
+        restore_previous(&mut host, minutes);
     }
-    let of_host = |segment: &Arc<Segment>| segment.entries(|extent| extent.host == host).pop();
-    let (segment, entry) =
-        files.segments().iter().rev().find_map(|segment| Some((segment, of_host(segment)?)))?;
+    let damaged = each_minute(minutes, hour.1, |start, row, buckets| {
+        host.add_to_hour(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
+    });
+    let mut newest = shape(&index.names, std::iter::empty());
+    // A minute's samples before the first that counts, for the times of the previous values.
+    let from = minute.1.saturating_sub(PREVIOUS_ROWS);
+    let damaged_samples = each_sweep(samples, from, |time, row, samples| {
+        let series = || samples.iter().map(|(series, _)| *series);
+        if !newest.series.iter().copied().eq(series()) {
+            newest = shape(&index.names, series());
+        }
+        let values = samples.iter().map(|(_, value)| *value);
+        match row >= minute.1 {
+            true => host.roll_up(&newest, time, row, values),
+            false => host.pass(&newest, time, values),
+        }
+    });
+    index.state.damaged_chunks += damaged + damaged_samples;
+    host
+}
+
+/// Row numbers that blocks end with: the next row, and the rows of the finer tier.
+fn ends(blocks: &[HostBlock]) -> (u64, u64) {
+    let end = |(_, entry): &HostBlock| (entry.extent.next_row(), entry.extent.finer_rows);
+    blocks.iter().map(end).fold((0, 0), |ends, end| (ends.0.max(end.0), ends.1.max(end.1)))
+}
+
+/// Latest time of a row.
+fn latest(blocks: &[HostBlock]) -> Option<Time> {
+    blocks.iter().map(|(_, entry)| entry.extent.latest).max()
+}
+
+/// End and start of the newest row.
+fn newest_row(blocks: &[HostBlock]) -> Option<(u64, Time)> {
+    let (segment, entry) = blocks.last()?;
     // After the clock was set back the newest row is not the latest.
-    let start = segment.open_block(&entry, |_| false).ok().and_then(|opened| opened.times.last().copied());
-    Some(((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)), latest?))
+    let start = segment.open_block(entry, |_| false).ok().and_then(|opened| opened.times.last().copied());
+    Some((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)))
 }
 
 /// Restores the previous values of counters from the newest minutes.
-fn restore_previous<'a>(
-    host: &mut Host,
-    number: HostNo,
-    segments: impl IntoIterator<Item = &'a Arc<Segment>, IntoIter: DoubleEndedIterator>,
-) {
-    let newest = segments.into_iter().rev().flat_map(|segment| {
-        let entries = segment.entries(|extent| extent.host == number);
-        entries.into_iter().rev().map(move |entry| (segment, entry))
-    });
-    let newest: Vec<_> = newest.take(PREVIOUS_BLOCKS).collect();
-    for (segment, entry) in newest.into_iter().rev() {
+fn restore_previous(host: &mut Host, minutes: &[HostBlock]) {
+    for (segment, entry) in &minutes[minutes.len().saturating_sub(PREVIOUS_BLOCKS)..] {
         // The exact time follows from the samples of that minute, where these are stored. A damaged block has none.
-        let _ = each_last(segment, &entry, |series, bucket, start| {
+        let _ = each_last(segment, entry, |series, bucket, start| {
             host.set_previous(series, bucket.last, start.plus(MINUTE));
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! Rule: what is damaged is left out and counted. Not here: single series (`reader`).
 
-use crate::block::{HostNo, SeriesNo};
+use crate::block::SeriesNo;
 use crate::bucket::Bucket;
 use crate::bucket_row::{Packer, Unpack};
 use crate::bytes::Damaged;
@@ -11,14 +11,17 @@ use crate::segment::{Entry, Segment};
 use std::sync::Arc;
 use wire::time::Time;
 
-/// Visits the samples of a host from the row with this number on: time, number, values. Returns the number of damaged blocks.
-pub(crate) fn each_sweep<'a>(
-    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
-    host: HostNo,
+/// A block of a host, and its segment.
+pub(crate) type HostBlock = (Arc<Segment>, Entry);
+
+/// Visits the samples of a host from the row with this number on: time, number, values. Returns the number of damaged
+/// blocks.
+pub(crate) fn each_sweep(
+    blocks: &[HostBlock],
     first: u64,
     mut visit: impl FnMut(Time, u64, &[(SeriesNo, Exact)]),
 ) -> u64 {
-    each_block(segments, host, first, |segment, entry| {
+    each_block(blocks, first, |segment, entry| {
         let opened = segment.open_block(entry, |_| true)?;
         let mut columns: Vec<(SeriesNo, Vec<Option<Exact>>)> = Vec::new();
         for place in &opened.places {
@@ -35,14 +38,14 @@ pub(crate) fn each_sweep<'a>(
     })
 }
 
-/// Visits the minutes of a host from the row with this number on: start, number, buckets. Returns the number of damaged blocks.
-pub(crate) fn each_minute<'a>(
-    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
-    host: HostNo,
+/// Visits the minutes of a host from the row with this number on: start, number, buckets. Returns the number of damaged
+/// blocks.
+pub(crate) fn each_minute(
+    blocks: &[HostBlock],
     first: u64,
     mut visit: impl FnMut(Time, u64, &[(SeriesNo, Bucket)]),
 ) -> u64 {
-    each_block(segments, host, first, |segment, entry| {
+    each_block(blocks, first, |segment, entry| {
         let skipped = usize::try_from(first.saturating_sub(entry.extent.first_row)).unwrap_or(usize::MAX);
         for (at, time, packed) in packed_rows(segment, entry, |at, _| at >= skipped)? {
             let buckets: Vec<_> = Unpack::new(&packed).flatten().collect();
@@ -52,20 +55,14 @@ pub(crate) fn each_minute<'a>(
     })
 }
 
-/// Visits the blocks of a host that have rows from this one on. Returns the number of those that cannot be read.
-fn each_block<'a>(
-    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
-    host: HostNo,
+/// Visits the blocks that have rows from this one on. Returns the number of those that cannot be read.
+fn each_block(
+    blocks: &[HostBlock],
     first: u64,
     mut visit: impl FnMut(&Segment, &Entry) -> Result<(), Damaged>,
 ) -> u64 {
-    let mut damaged = 0;
-    for segment in segments {
-        for entry in segment.entries(|extent| extent.host == host && extent.next_row() > first) {
-            damaged += u64::from(visit(segment, &entry).is_err());
-        }
-    }
-    damaged
+    let wanted = blocks.iter().filter(|(_, entry)| entry.extent.next_row() > first);
+    wanted.map(|(segment, entry)| u64::from(visit(segment, entry).is_err())).sum()
 }
 
 /// A row of a block: its place in it, its start and its packed buckets.

@@ -7,6 +7,7 @@
 use crate::block::{Encoded, Extent, HostNo};
 use crate::compaction::{self, Compaction};
 use crate::names::{Definitions, Names};
+use crate::rows::HostBlock;
 use crate::segment::{Found, Segment};
 use crate::tier::Tier;
 use std::collections::{BTreeMap, VecDeque};
@@ -165,16 +166,15 @@ impl TierFiles {
         self.segments.back().map_or(Ok(()), |segment| segment.sync())
     }
 
-    /// Row numbers that blocks of each host end with: the next row, and the rows of the finer tier.
-    pub(crate) fn ends(&self) -> BTreeMap<HostNo, (u64, u64)> {
-        let mut ends: BTreeMap<HostNo, (u64, u64)> = BTreeMap::new();
+    /// The blocks of each host, oldest first.
+    pub(crate) fn by_host(&self) -> BTreeMap<HostNo, Vec<HostBlock>> {
+        let mut hosts: BTreeMap<HostNo, Vec<HostBlock>> = BTreeMap::new();
         for segment in &self.segments {
-            segment.each_extent(|extent| {
-                let end = ends.entry(extent.host).or_default();
-                *end = (end.0.max(extent.next_row()), end.1.max(extent.finer_rows));
-            });
+            for entry in segment.entries(|_| true) {
+                hosts.entry(entry.extent.host).or_default().push((Arc::clone(segment), entry));
+            }
         }
-        ends
+        hosts
     }
 
     /// The segment to append to, which is started if there is none or the newest is full.
