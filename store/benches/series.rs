@@ -25,6 +25,13 @@ use wire::time::Time;
 
 const UNLIMITED: [Limit; 3] = [Limit { bytes: 1 << 40, age: Duration::from_secs(1 << 40) }; 3];
 
+/// Limits that a sensor has by default.
+const DEFAULT: [Limit; 3] = [
+    Limit { bytes: 384 << 20, age: Duration::from_secs(14 * 86_400) },
+    Limit { bytes: 448 << 20, age: Duration::from_secs(90 * 86_400) },
+    Limit { bytes: 192 << 20, age: Duration::from_secs(1826 * 86_400) },
+];
+
 /// A sweep of the recording.
 struct Recorded {
     time: Time,
@@ -77,11 +84,13 @@ fn main() {
 /// The recording as if it had been sampled once a minute, until it has 30 days.
 fn month(sweeps: &[Recorded], host: &HostName) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = Writer::open(folder.path(), UNLIMITED).expect("opened");
+    let mut writer = Writer::open(folder.path(), DEFAULT).expect("opened");
     let (start, minutes) = (sweeps[0].time, 30 * 24 * 60);
     for (minute, sweep) in (0..minutes).zip(sweeps.iter().cycle()) {
         let time = start.plus(Duration::from_secs(60) * minute);
         writer.push(host, Sweep { time, metrics: &sweep.metrics, values: &sweep.values });
+        // A sensor does this each 8 seconds.
+        writer.compact();
     }
     println!("30 days at a minute:");
     queries(&writer, start, start.plus(Duration::from_secs(60) * minutes));
