@@ -5,7 +5,6 @@
 
 use crate::block::{HostNo, SeriesNo};
 use crate::bucket::Bucket;
-use crate::bytes::Damaged;
 use crate::chunk::Cell;
 use crate::exact::Exact;
 use crate::host::Host;
@@ -306,9 +305,7 @@ fn read_blocks<C: Cell>(
         let host = opened.extent.host;
         notes.marks.extend(opened.marks.iter().map(|mark| (host, *mark)));
         for place in &opened.places {
-            let cells: Result<Vec<Option<C>>, Damaged> =
-                segment.chunk(entry, place).and_then(|bytes| opened.chunk(place, &bytes));
-            let Ok(cells) = cells else {
+            let Ok(cells) = segment.column::<C>(entry, &opened, place) else {
                 notes.damaged += 1;
                 continue;
             };

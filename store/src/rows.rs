@@ -25,7 +25,7 @@ pub(crate) fn each_sweep(
         let opened = segment.open_block(entry, |_| true)?;
         let mut columns: Vec<(SeriesNo, Vec<Option<Exact>>)> = Vec::new();
         for place in &opened.places {
-            let cells = segment.chunk(entry, place).and_then(|bytes| opened.chunk(place, &bytes));
+            let cells = segment.column(entry, &opened, place);
             columns.extend(cells.ok().map(|cells| (place.series, cells)));
         }
         for (at, (number, time)) in (entry.extent.first_row..).zip(&opened.times).enumerate() {
@@ -83,8 +83,7 @@ pub(crate) fn packed_rows(
         return Ok(Vec::new());
     }
     for place in &opened.places {
-        let cells = segment.chunk(entry, place).and_then(|bytes| opened.chunk::<Bucket>(place, &bytes));
-        let Ok(cells) = cells else { continue };
+        let Ok(cells) = segment.column::<Bucket>(entry, &opened, place) else { continue };
         for (at, _, packer) in &mut rows {
             if let Some(bucket) = &cells[*at] {
                 packer.push(place.series, bucket);
@@ -102,8 +101,7 @@ pub(crate) fn each_last(
 ) -> Result<(), Damaged> {
     let opened = segment.open_block(entry, |_| true)?;
     for place in &opened.places {
-        let cells = segment.chunk(entry, place).and_then(|bytes| opened.chunk::<Bucket>(place, &bytes));
-        let Ok(cells) = cells else { continue };
+        let Ok(cells) = segment.column::<Bucket>(entry, &opened, place) else { continue };
         if let Some((bucket, start)) =
             cells.iter().zip(&opened.times).rev().find_map(|(cell, time)| Some((cell.as_ref()?, *time)))
         {

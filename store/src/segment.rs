@@ -8,6 +8,7 @@
 
 use crate::block::{self, Encoded, Extent, HostNo, Opened, Place, SeriesNo};
 use crate::bytes::Damaged;
+use crate::chunk::Cell;
 use crate::frame::{self, Kind, PREFIX_LEN, Prefix};
 use crate::frame_file;
 use crate::names::Definitions;
@@ -155,10 +156,10 @@ impl Segment {
     }
 
     /// Takes the place of the file at `path`.
-    pub(crate) fn replace(mut self, path: &Path) -> io::Result<Segment> {
+    pub(crate) fn replace(&mut self, path: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, path)?;
         path.clone_into(&mut self.path);
-        Ok(self)
+        Ok(())
     }
 
     /// The blocks for which `wanted` returns true.
@@ -282,8 +283,17 @@ impl Segment {
         Ok((head.split_off(PREFIX_LEN), body))
     }
 
-    /// Reads the bytes of a chunk.
-    pub(crate) fn chunk(&self, entry: &Entry, place: &Place) -> Result<Vec<u8>, Damaged> {
+    /// Reads the values of a series from a block whose head is read.
+    pub(crate) fn column<C: Cell>(
+        &self,
+        entry: &Entry,
+        opened: &Opened,
+        place: &Place,
+    ) -> Result<Vec<Option<C>>, Damaged> {
+        opened.chunk(place, &self.chunk(entry, place)?)
+    }
+
+    fn chunk(&self, entry: &Entry, place: &Place) -> Result<Vec<u8>, Damaged> {
         let mut bytes = vec![0; place.bytes.len()];
         let start = entry.offset + PREFIX_LEN as u64 + u64::from(entry.head_len) + place.bytes.start as u64;
         let read = self.file.read_exact_at(&mut bytes, start);

@@ -256,17 +256,18 @@ impl TierFiles {
     }
 
     /// Replaces the segment by its compacted form, unless it was deleted meanwhile.
-    fn install(&mut self, compaction: Compaction, names: &Names) -> io::Result<bool> {
+    fn install(&mut self, mut compaction: Compaction, names: &Names) -> io::Result<bool> {
         let Some(at) = self.place_of(&compaction.old) else {
             compaction.discard();
             return Ok(false);
         };
-        if let Err(error) = complete(&compaction.new, names) {
+        let whole = complete(&compaction.new, names);
+        if let Err(error) = whole.and_then(|()| compaction.new.replace(compaction.old.path())) {
+            // It is discarded like one that failed before.
             self.compaction = Some(compaction);
             return Err(error);
         }
-        let path = compaction.old.path().to_owned();
-        self.segments[at] = Arc::new(compaction.new.replace(&path)?);
+        self.segments[at] = Arc::new(compaction.new);
         self.counts.compacted_segments += 1;
         Ok(true)
     }

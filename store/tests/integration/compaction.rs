@@ -181,3 +181,23 @@ fn the_limit_holds_while_files_are_replaced() {
     assert_eq!(writer.reader().state().error(), None);
     assert!(compacted(&writer)[1] > 3, "{:?}", compacted(&writer));
 }
+
+#[test]
+fn a_file_that_cannot_take_its_place_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let before = answers(&made(folder.path()));
+    let mut writer = open(folder.path());
+    let first = segments(&folder.path().join("1m")).remove(0);
+    fs::remove_file(&first).expect("removed");
+    fs::create_dir(&first).expect("created");
+    writer.compact();
+    assert_eq!(compacted(&writer)[1], 0);
+    assert!(!first.with_extension("new").exists(), "it is not counted in the limit");
+    assert!(answers(&writer.reader()) == before, "the old one is open");
+    fs::remove_dir(&first).expect("removed");
+    for _ in 0..500 {
+        writer.compact();
+    }
+    assert!(compacted(&writer)[1] >= 5, "it is tried again");
+    assert!(answers(&writer.reader()) == before);
+}

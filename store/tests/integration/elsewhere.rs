@@ -21,16 +21,7 @@ fn at(minute: i64) -> Time {
 }
 
 fn bucket(value: u64) -> Bucket {
-    let number = Number::Whole(value).into();
-    Bucket {
-        count: 1,
-        min: number,
-        max: number,
-        sum: number,
-        last: number,
-        increase: None,
-        increase_millis: 0,
-    }
+    Bucket::of(Number::Whole(value).into())
 }
 
 #[test]
