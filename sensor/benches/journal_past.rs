@@ -115,13 +115,16 @@ fn queries(reader: &Reader, joiner: &Arc<Mutex<Joiner>>, state: &str) {
     let dispatcher = Arc::new(Dispatcher::new(methods, Limits::default(), Arc::default()));
     let (since, until) = hour(reader);
     let hour = [("since", since.as_str()), ("until", until.as_str())];
-    let queries: [(&str, Vec<(&'static str, &str)>); 6] = [
+    let queries: [(&str, Vec<(&'static str, &str)>); 9] = [
         ("host and hour", [("on_host", "wn123")].into_iter().chain(hour).collect()),
         ("hour", hour.to_vec()),
         ("user", vec![("user", "user042")]),
         ("user and hour", [("user", "user042")].into_iter().chain(hour).collect()),
         ("no such user", vec![("user", "ada")]),
         ("job", vec![("job", "1200345")]),
+        ("regex, rare", vec![("regex", "wn12[0-9]:.*SIGSEGV")]),
+        ("regex, a job", vec![("regex", "^(120034|3456)5$")]),
+        ("regex, often", vec![("regex", "user04[0-9]|NODE_FAIL")]),
     ];
     for (name, params) in queries {
         let mut times = Vec::new();

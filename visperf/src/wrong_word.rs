@@ -66,6 +66,7 @@ const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (&["events", "calls"], &["--after"], "--since TIME"),
     (&["events", "calls"], &["--to", "--before"], "--until TIME"),
     (&["events"], &["--type", "--event"], "--kind KIND"),
+    (&["events"], &["--grep", "--search", "--match", "--text"], "--regex REGEX"),
     (&["up", "sensor", "directory"], &["--port", "-p"], "--listen 127.0.0.1:PORT"),
     (&["up", "sensor", "directory"], &["-v", "--verbose", "--debug"], "--log info, or --log debug"),
     (&["up", "sensor"], &["--file", "--log-file", "-f"], "--tail FILE"),

@@ -10,7 +10,7 @@
 //! distinguishes an incomplete frame from a damaged one.
 
 use crate::version;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 /// Longest body, in bytes: enough for a batch of events with a large filter state. A length in damaged or
 /// hostile bytes costs no more than this.
@@ -86,7 +86,7 @@ impl Extend<u8> for Append<'_> {
 ///
 /// # Errors
 /// If the frame is damaged, of another version, too long, or not a `T`.
-pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, Error> {
+pub fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<Option<(T, usize)>, Error> {
     let Some((len, expected)) = header(bytes) else { return Ok(None) };
     if len > BODY_LEN_MAX_BYTES || len == 0 {
         return Err(Error::TooLong { len_bytes: len });

@@ -264,6 +264,66 @@ pub struct Event {
     pub source: Source,
 }
 
+/// The fields of an event that queries compare, whichever way the event is stored.
+pub trait Fields {
+    /// Kind of event.
+    fn kind(&self) -> Kind;
+    /// Time in the log.
+    fn time(&self) -> Time;
+    /// Job identifier; empty if none.
+    fn job(&self) -> &str;
+    /// User of the job; empty if unknown.
+    fn user(&self) -> &str;
+    /// Acting party; empty if unknown.
+    fn from(&self) -> &str;
+    /// Parties acted on, joined by commas.
+    fn to(&self) -> &str;
+    /// Id of the call; empty if none.
+    fn call(&self) -> &str;
+    /// Whether the job, the user, a party's field or a text of the attributes is accepted.
+    fn has_text(&self, accepts: &dyn Fn(&str) -> bool) -> bool;
+}
+
+impl Fields for Event {
+    fn kind(&self) -> Kind {
+        self.content.kind
+    }
+
+    fn time(&self) -> Time {
+        self.content.time
+    }
+
+    fn job(&self) -> &str {
+        &self.content.job
+    }
+
+    fn user(&self) -> &str {
+        &self.content.user
+    }
+
+    fn from(&self) -> &str {
+        &self.content.from
+    }
+
+    fn to(&self) -> &str {
+        &self.content.to
+    }
+
+    fn call(&self) -> &str {
+        &self.call
+    }
+
+    fn has_text(&self, accepts: &dyn Fn(&str) -> bool) -> bool {
+        let attributes = self.content.attributes.iter();
+        [self.job(), self.user(), self.from(), self.to()].into_iter().any(accepts)
+            || attributes.map(|(_, value)| value).any(|value| match value {
+                Value::Text(text) => accepts(text),
+                Value::List(texts) => texts.iter().any(|text| accepts(text)),
+                Value::Bytes(_) => false,
+            })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,5 +36,6 @@ pub mod sample;
 pub mod sealed;
 pub mod shell;
 pub mod source;
+pub mod text_regex;
 pub mod time;
 pub mod version;

@@ -15,22 +15,16 @@ const HALF_EVENTS_MAX: usize = 4096;
 /// Limit on the bytes on disk of the frames in one half: of events with long attributes fewer fit.
 const HALF_FRAMES_MAX_BYTES: u64 = 768 << 10;
 
-/// The decoded events of one frame.
+/// The decoded events of one frame or block.
 #[derive(Debug)]
 pub(super) struct DecodedBatch {
-    /// Sequence number of the first event.
+    /// Sequence number of the first event of the frame, and the one after its last event.
     pub(super) first: u64,
-    /// The events; at least one in cached entries.
-    pub(super) events: Vec<Event>,
+    pub(super) next: u64,
+    /// The events, with their sequence numbers: all in cached entries, at least one; else the requested ones.
+    pub(super) events: Vec<(u64, Event)>,
     /// End of the frame in the segment, in bytes.
     pub(super) end: u64,
-}
-
-impl DecodedBatch {
-    /// The sequence number after the last event.
-    pub(super) fn next(&self) -> u64 {
-        self.first + self.events.len() as u64
-    }
 }
 
 /// Decoded frames by segment and position.
@@ -101,7 +95,9 @@ mod tests {
             content: Content::new(Kind::Message, Time::default()),
             source: Source { host: "".into(), file: "".into(), filter: "".into() },
         };
-        Arc::new(DecodedBatch { first, events: vec![event; events], end: place + len })
+        let next = first + events as u64;
+        let events = (first..next).map(|number| (number, event.clone())).collect();
+        Arc::new(DecodedBatch { first, next, events, end: place + len })
     }
 
     fn held(cache: &BatchCache) -> (usize, u64) {

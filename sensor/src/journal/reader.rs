@@ -13,9 +13,10 @@ use crate::segments::packed::summary::Summary;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::watch;
-use wire::event::Event;
+use wire::event::{Event, Fields};
 use wire::id::SensorKey;
 use wire::report::StoreKey;
+use wire::text_regex::TextRegex;
 
 /// State shared by the writer and the readers.
 pub(super) struct Shared {
@@ -56,11 +57,20 @@ impl Shared {
 #[derive(Clone)]
 pub struct Reader {
     shared: Arc<Shared>,
-    choose: Option<Arc<Choose>>,
+    choose: Option<Arc<dyn Choose>>,
 }
 
-/// Whether a block with this summary may have a requested event.
-pub(super) type Choose = dyn Fn(&Summary) -> bool + Send + Sync;
+/// Which events are requested. Rule: what refuses a block refuses every event of it.
+pub trait Choose: Send + Sync {
+    /// Whether a block with this summary may have a requested event.
+    fn chooses(&self, summary: &Summary) -> bool;
+
+    /// An expression that one of the texts of each requested event matches.
+    fn regex(&self) -> Option<&TextRegex>;
+
+    /// Whether an event is requested.
+    fn fits(&self, event: &dyn Fields) -> bool;
+}
 
 /// Result of one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,9 +141,9 @@ impl Reader {
         self.read_some(cursor, limit, usize::MAX, |event| keep(event).then(|| event.clone()))
     }
 
-    /// A reader that skips blocks of compressed segments that have no event for `choose`.
+    /// A reader of the events that are requested: of compressed segments only these are decoded.
     #[must_use]
-    pub fn choosing(&self, choose: impl Fn(&Summary) -> bool + Send + Sync + 'static) -> Reader {
+    pub fn choosing(&self, choose: impl Choose + 'static) -> Reader {
         Reader { shared: Arc::clone(&self.shared), choose: Some(Arc::new(choose)) }
     }
 
@@ -184,16 +194,15 @@ impl Reader {
     ) -> Result<Page<T>, Error> {
         let span = self.shared.segments.span(cursor, end);
         let mut page = Page { events: Vec::new(), cursor: span.from, missed: span.missed };
+        let choose = self.choose.as_deref();
         let mut looked_at = 0;
         for (segment, end) in span.segments {
             if page.events.len() == limit || looked_at >= look_at_most {
                 break;
             }
-            let mut reading = Reading::new(&self.shared, &segment, page.cursor)?;
+            let mut reading = Reading::new(&self.shared, &segment, page.cursor, choose)?;
             while page.events.len() < limit && looked_at < look_at_most && page.cursor < end {
-                if let Some(next) =
-                    self.choose.as_deref().and_then(|choose| reading.skip(page.cursor, choose))
-                {
+                if let Some(next) = reading.skip(page.cursor) {
                     page.cursor = next.min(end);
                     continue;
                 }
@@ -203,16 +212,19 @@ impl Reader {
                     page.cursor = end;
                     break;
                 };
-                page.missed += batch.first.saturating_sub(page.cursor);
-                page.cursor = page.cursor.max(batch.first);
-                let skip = usize::try_from(page.cursor - batch.first).unwrap_or(usize::MAX);
-                for event in batch.events.iter().skip(skip) {
-                    if page.events.len() == limit || page.cursor == end {
+                page.missed += batch.first.min(end).saturating_sub(page.cursor);
+                let from = page.cursor.max(batch.first);
+                page.cursor = batch.next.min(end);
+                looked_at += usize::try_from(page.cursor.saturating_sub(from)).unwrap_or(usize::MAX);
+                let start = batch.events.partition_point(|(number, _)| *number < from);
+                for (number, event) in batch.events[start..].iter().take_while(|(number, _)| *number < end) {
+                    if page.events.len() == limit {
+                        page.cursor = *number;
                         break;
                     }
-                    page.events.extend(take(page.cursor, event));
-                    page.cursor += 1;
-                    looked_at += 1;
+                    if choose.is_none_or(|choose| choose.fits(event)) {
+                        page.events.extend(take(*number, event));
+                    }
                 }
             }
         }

@@ -3,18 +3,17 @@
 //! Shell. Not here: the segments of a journal, and which events are requested ([`super::reader`]).
 
 use super::batch_cache::DecodedBatch;
-use super::columns;
-use super::frame::{Body, Record};
+use super::columns::{EncodedBlock, Taken};
+use super::frame::{Batch, Body, Record};
 use super::reader::{Choose, Shared};
 use super::sources::Sources;
-use crate::segments::packed::directory::{Directory, Entry, Form};
+use crate::segments::packed::directory::{Directory, Entry, Extent, Form};
 use crate::segments::segment::Segment;
 use crate::segments::window::Window;
 use crate::segments::{Error, chain};
 use std::sync::Arc;
 use wire::event::{Event, Id, Source};
-use wire::id::{Generation, SensorKey};
-use wire::time::Time;
+use zstd::bulk::Decompressor;
 
 /// Iterates over the batches of a segment.
 pub(super) struct Reading<'a> {
@@ -27,6 +26,9 @@ pub(super) struct Reading<'a> {
     /// The blocks of a compressed segment, and the last one that was chosen.
     directory: Option<Arc<Directory>>,
     chosen: Option<usize>,
+    /// Which events are requested; all if it is `None`.
+    choose: Option<&'a dyn Choose>,
+    decompressor: Decompressor<'static>,
 }
 
 impl<'a> Reading<'a> {
@@ -34,6 +36,7 @@ impl<'a> Reading<'a> {
         shared: &'a Shared,
         segment: &'a Segment<Sources>,
         cursor: u64,
+        choose: Option<&'a dyn Choose>,
     ) -> Result<Reading<'a>, Error> {
         let table = segment.table()?;
         let at = table.place(cursor);
@@ -43,18 +46,19 @@ impl<'a> Reading<'a> {
             None => None,
         };
         let sources = Arc::clone(table.legend());
-        Ok(Reading { shared, segment, window, at, sources, directory, chosen: None })
+        let decompressor = Decompressor::new().map_err(Error::disk("decompress"))?;
+        Ok(Reading { shared, segment, window, at, sources, directory, chosen: None, choose, decompressor })
     }
 
     /// Skips the blocks from that of the cursor on that have no requested event. Returns the number of the
     /// first event after them; `None` if there are none, and `u64::MAX` if they are the rest of the segment.
-    pub(super) fn skip(&mut self, cursor: u64, choose: &Choose) -> Option<u64> {
-        let directory = self.directory.as_deref()?;
+    pub(super) fn skip(&mut self, cursor: u64) -> Option<u64> {
+        let (directory, choose) = (self.directory.as_deref()?, self.choose?);
         let from = directory.index_of(cursor)?;
         if self.chosen == Some(from) {
             return None;
         }
-        let has_none = |entry: &Entry| entry.summary.as_ref().is_some_and(|summary| !choose(summary));
+        let has_none = |entry: &Entry| entry.summary.as_ref().is_some_and(|summary| !choose.chooses(summary));
         let skipped = directory.entries[from..].iter().take_while(|entry| has_none(entry)).count();
         self.chosen = Some(from + skipped);
         if skipped == 0 {
@@ -72,14 +76,16 @@ impl<'a> Reading<'a> {
             let batch = match self.shared.batches.get(place) {
                 Some(batch) => batch,
                 None => {
-                    let Some(batch) = self.decode()? else { return Ok(None) };
+                    let Some((batch, is_whole)) = self.decode()? else { return Ok(None) };
                     let batch = Arc::new(batch);
-                    self.shared.batches.put(place, &batch);
+                    if is_whole {
+                        self.shared.batches.put(place, &batch);
+                    }
                     batch
                 }
             };
             self.at = batch.end;
-            if batch.next() > cursor {
+            if batch.next > cursor {
                 return Ok(Some(batch));
             }
         }
@@ -87,7 +93,7 @@ impl<'a> Reading<'a> {
 
     /// Decodes the block that starts at the read position as one batch: its events are consecutive. `None` if
     /// no block of columns starts there; a damaged block gives no events.
-    fn decode_block(&self) -> Result<Option<DecodedBatch>, Error> {
+    fn decode_block(&mut self) -> Result<Option<DecodedBatch>, Error> {
         let Some(directory) = self.directory.as_deref() else { return Ok(None) };
         let starts = |entry: &&Entry| entry.extent.at == self.at && entry.extent.form == Form::Own;
         let (Some(entry), Some(packed)) =
@@ -95,56 +101,62 @@ impl<'a> Reading<'a> {
         else {
             return Ok(None);
         };
-        let extent = entry.extent;
+        let Extent { at, len, first, events: count, .. } = entry.extent;
         let encoded = packed.encoded(entry).map_err(Error::disk("read a segment"))?;
-        let bodies = encoded.and_then(|encoded| columns::bodies(&encoded)).map(|(_, bodies)| bodies);
-        let mut events = Vec::with_capacity(extent.events as usize);
-        for body in bodies.unwrap_or_default() {
-            let Body::Batch(batch) = body else { continue };
-            let Some(source) = self.sources.get(batch.generation) else { continue };
-            let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);
-            events.extend(batch.records.into_iter().map(event));
+        let mut batch = DecodedBatch { first, next: first, events: Vec::new(), end: at + u64::from(len) };
+        let taken = encoded.and_then(|encoded| self.take(&EncodedBlock::parse(&encoded)?, u64::from(count)));
+        if let Some(taken) = taken {
+            batch.next += u64::from(count);
+            batch.events.extend(taken.into_iter().filter_map(|taken| self.event(taken)));
         }
-        if events.len() != extent.events as usize {
-            events.clear();
-        }
-        Ok(Some(DecodedBatch { first: extent.first, events, end: extent.at + u64::from(extent.len) }))
+        Ok(Some(batch))
     }
 
-    /// Decodes the frame at the read position; a frame that is no batch gives no events. `None` if there is
-    /// no frame, or none that can be read.
-    fn decode(&mut self) -> Result<Option<DecodedBatch>, Error> {
+    /// Decodes the requested events of a block of so many events; `None` if it is damaged.
+    fn take(&mut self, block: &EncodedBlock<'_>, count: u64) -> Option<Vec<Taken>> {
+        let decompressor = &mut self.decompressor;
+        let Some(choose) = self.choose else { return block.take(decompressor, &|_| true, count) };
+        if let Some(regex) = choose.regex()
+            && block.may_have_text(decompressor, &|text| regex.is_match(text)) == Some(false)
+        {
+            return Some(Vec::new());
+        }
+        block.take(decompressor, &|event| choose.fits(event), count)
+    }
+
+    /// Decodes the frame at the read position, and returns whether all its events are returned; a frame that
+    /// is no batch gives no events. `None` if there is no frame, or none that can be read.
+    fn decode(&mut self) -> Result<Option<(DecodedBatch, bool)>, Error> {
         if let Some(block) = self.decode_block()? {
-            return Ok(Some(block));
+            return Ok(Some((block, self.choose.is_none())));
         }
         self.window.seek(self.at);
         let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
         let end = at + frame.len() as u64;
+        let nothing = DecodedBatch { first: 0, next: 0, events: Vec::new(), end };
         match chain::batch_first(frame) {
             Ok(Some(_)) => {}
-            Ok(None) => return Ok(Some(DecodedBatch { first: 0, events: Vec::new(), end })),
-            Err(_) if self.window.goes_on_after_damage() => {
-                return Ok(Some(DecodedBatch { first: 0, events: Vec::new(), end }));
-            }
+            Ok(None) => return Ok(Some((nothing, true))),
+            Err(_) if self.window.goes_on_after_damage() => return Ok(Some((nothing, true))),
             Err(_) => return Ok(None),
         }
         let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
-        let Some(source) = self.sources.get(batch.generation) else {
+        let Batch { first, generation, seen, records, .. } = batch;
+        if self.sources.get(generation).is_none() {
             // A batch without events needs no source.
-            return Ok(batch.records.is_empty().then(|| DecodedBatch { first: 0, events: Vec::new(), end }));
-        };
-        let event = |record| event(self.shared.sensor, batch.generation, batch.seen, source, record);
-        let events = batch.records.into_iter().map(event).collect();
-        Ok(Some(DecodedBatch { first: batch.first, events, end }))
+            return Ok(records.is_empty().then_some((nothing, true)));
+        }
+        let next = first + records.len() as u64;
+        let taken = (first..).zip(records).map(|(number, record)| Taken { number, generation, seen, record });
+        let events = taken.filter_map(|taken| self.event(taken)).collect();
+        Ok(Some((DecodedBatch { first, next, events, end }, true)))
     }
-}
 
-fn event(sensor: SensorKey, generation: Generation, seen: Time, source: &Source, record: Record) -> Event {
-    Event {
-        id: Id { sensor, generation, offset: record.found.offset, number: record.found.number },
-        seen,
-        call: record.call,
-        content: record.found.content,
-        source: source.clone(),
+    /// Returns an event with its number; `None` if its source is not known.
+    fn event(&self, taken: Taken) -> Option<(u64, Event)> {
+        let Taken { number, generation, seen, record: Record { found, call } } = taken;
+        let source = Source::clone(self.sources.get(generation)?);
+        let id = Id { sensor: self.shared.sensor, generation, offset: found.offset, number: found.number };
+        Some((number, Event { id, seen, call, content: found.content, source }))
     }
 }

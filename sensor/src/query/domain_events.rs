@@ -7,9 +7,8 @@
 
 use super::domain::{absent, silent_hosts};
 use super::encoded_events::{AnswerFields, EncodedEvents};
-use super::events::{
-    EventQuery, LOOKED_AT_FIRST, LOOKED_AT_MAX, MatchingCalls, READ_AT_ONCE_MAX, unreadable,
-};
+use super::event_query::{EventQuery, MatchingCalls};
+use super::events::{LOOKED_AT_FIRST, LOOKED_AT_MAX, READ_AT_ONCE_MAX, unreadable};
 use crate::call_ids;
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::service::Handle;

@@ -6,27 +6,25 @@
 
 use super::block_query::BlockQuery;
 use super::encoded_events::{AnswerFields, EncodedEvents};
+use super::event_query::{EventQuery, MatchingCalls};
 use crate::call_ids;
-use crate::journal::reader::{Page, Reader};
+use crate::journal::reader::{Choose, Page, Reader};
 use crate::representative::cursor::Cursor;
-use crate::segments::packed::summary::Term;
-use compact_str::CompactString;
+use crate::segments::packed::summary::Summary;
 use log_filters::join::Joiner;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::encoded_answer::Answered;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams, SensorEventsParams};
-use wire::event::Event;
+use wire::event::{Event, Fields};
 use wire::query::Form;
+use wire::text_regex::TextRegex;
 
-/// Longest wait for a first event: below the timeout of a call.
-const WAIT_MAX: Duration = Duration::from_secs(25);
 /// Most events examined in one read before other queries get their turn at the disk.
 pub(super) const LOOKED_AT_MAX: usize = 200_000;
 /// Number of events examined first in a search for the last events; it doubles each time. Mostly the first
@@ -44,69 +42,6 @@ pub struct Events {
 
 /// Most reads at the same time: each is short, and a call that waits for its first event is not reading.
 pub(super) const READ_AT_ONCE_MAX: usize = 16;
-
-/// Parameters of a query.
-pub(super) struct EventQuery {
-    pub(super) limit: usize,
-    /// Whether the last matching events are requested.
-    pub(super) is_last: bool,
-    params: EventsParams,
-    /// Ids of the calls that are requested.
-    calls: Option<Vec<CompactString>>,
-    pub(super) wait: Duration,
-}
-
-/// Ids of the calls that match the requested job and user now; empty if none is requested.
-#[derive(Default)]
-pub(super) struct MatchingCalls {
-    of_job: HashSet<CompactString>,
-    of_user: HashSet<CompactString>,
-}
-
-impl EventQuery {
-    /// Returns whether the calls must be known to decide which events match.
-    pub(super) fn chooses_calls(&self) -> bool {
-        self.params.job.is_some() || self.params.user.is_some()
-    }
-
-    /// Returns the ids of the matching calls; looked up again for each read, since calls are added while a
-    /// query waits.
-    pub(super) fn chosen(&self, joiner: &Joiner) -> MatchingCalls {
-        let of_job = self.params.job.as_ref().map(|job| call_ids::event_ids_of_job(joiner, job));
-        let of_user = self.params.user.as_ref().map(|user| call_ids::event_ids_of_user(joiner, user));
-        MatchingCalls { of_job: of_job.unwrap_or_default(), of_user: of_user.unwrap_or_default() }
-    }
-
-    /// Returns what a block must have to be read.
-    fn blocks(&self, chosen: &MatchingCalls) -> BlockQuery {
-        let EventsParams { kind, job, user, on_host, since, until, .. } = &self.params;
-        let calls = |calls: &HashSet<CompactString>| calls.iter().map(|call| Term::call(call)).collect();
-        let with = |name: Term, mut others: Vec<Term>| {
-            others.push(name);
-            others
-        };
-        let names = [
-            self.calls.as_ref().map(|calls| calls.iter().map(|call| Term::call(call)).collect()),
-            job.as_ref().map(|job| with(Term::job(job), calls(&chosen.of_job))),
-            user.as_ref().map(|user| with(Term::user(user), calls(&chosen.of_user))),
-            on_host.as_ref().map(|host| vec![Term::host(host)]),
-        ];
-        BlockQuery {
-            kinds: kind.clone(),
-            since: since.map(|since| since.0),
-            until: until.map(|until| until.0),
-            names: names.into_iter().flatten().collect(),
-        }
-    }
-
-    pub(super) fn fits(&self, event: &Event, chosen: &MatchingCalls) -> bool {
-        let (EventsParams { job, user, .. }, content) = (&self.params, &event.content);
-        self.params.fit(event)
-            && self.calls.as_ref().is_none_or(|calls| calls.contains(&event.call))
-            && job.as_ref().is_none_or(|job| *job == content.job || chosen.of_job.contains(&event.call))
-            && user.as_ref().is_none_or(|user| *user == content.user || chosen.of_user.contains(&event.call))
-    }
-}
 
 impl Events {
     /// Reads a journal; the calls give the ids that a call's events have. Calls that wait for events return
@@ -225,17 +160,15 @@ impl Events {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let reading = move || {
-            let chosen = chosen_of(&wanted, &joiner);
             let mut last = VecDeque::new();
-            let page = reader_of(&reader, &wanted, &chosen).read_before(begin, end, |event| {
-                if wanted.fits(event, &chosen) {
-                    if last.len() == wanted.limit {
-                        last.pop_front();
-                    }
-                    let mut one = EncodedEvents::new(form);
-                    add(&mut one, event, &joiner);
-                    last.push_back(one);
+            let reader = reader.choosing(Chosen::new(&wanted, &joiner));
+            let page = reader.read_before(begin, end, |event| {
+                if last.len() == wanted.limit {
+                    last.pop_front();
                 }
+                let mut one = EncodedEvents::new(form);
+                add(&mut one, event, &joiner);
+                last.push_back(one);
                 None::<()>
             });
             page.map(|page| (last, page.missed)).map_err(unreadable)
@@ -253,10 +186,9 @@ impl Events {
         let reader = self.reader.clone();
         let joiner = Arc::clone(&self.joiner);
         let reading = move || {
-            let chosen = chosen_of(&wanted, &joiner);
             let limit = wanted.limit - found.len();
-            let take = |event: &Event| wanted.fits(event, &chosen).then(|| add(&mut found, event, &joiner));
-            let reader = reader_of(&reader, &wanted, &chosen);
+            let reader = reader.choosing(Chosen::new(&wanted, &joiner));
+            let take = |event: &Event| Some(add(&mut found, event, &joiner));
             let page = reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)?;
             Ok((page, found))
         };
@@ -274,84 +206,44 @@ impl Events {
     }
 }
 
-impl EventQuery {
-    /// Parses the parameters; `ids` returns the ids that events of a call have.
-    pub(super) fn new(
-        params: &EventsParams,
-        ids: impl Fn(&str) -> Vec<CompactString>,
-    ) -> Result<EventQuery, Fault> {
-        if params.last && (params.cursor.is_some() || !params.wait.0.is_zero()) {
-            return Err(Fault::invalid_params(
-                "last: expected neither cursor nor wait beside it, for it begins at the newest event; to go on from \
-                 there give the cursor of its answer, without last",
-            ));
-        }
-        Ok(EventQuery {
-            limit: usize::try_from(params.limit).unwrap_or(usize::MAX),
-            is_last: params.last,
-            calls: params.call.as_deref().map(ids),
-            params: params.clone(),
-            wait: params.wait.0.min(WAIT_MAX),
-        })
-    }
-}
-
 /// Adds an event with the present id of its call: some calls get a better id later.
 fn add(found: &mut EncodedEvents, event: &Event, joiner: &Mutex<Joiner>) {
     let present = joiner.lock().unwrap_or_else(PoisonError::into_inner).present_id(&event.call).cloned();
     found.add(event, present.as_ref().unwrap_or(&event.call));
 }
 
-fn chosen_of(wanted: &EventQuery, joiner: &Mutex<Joiner>) -> MatchingCalls {
-    match wanted.chooses_calls() {
-        true => wanted.chosen(&joiner.lock().unwrap_or_else(PoisonError::into_inner)),
-        false => MatchingCalls::default(),
+/// The requested events of a journal, with the calls that match now.
+struct Chosen {
+    wanted: Arc<EventQuery>,
+    calls: MatchingCalls,
+    blocks: BlockQuery,
+}
+
+impl Chosen {
+    fn new(wanted: &Arc<EventQuery>, joiner: &Mutex<Joiner>) -> Chosen {
+        let calls = match wanted.chooses_calls() {
+            true => wanted.chosen(&joiner.lock().unwrap_or_else(PoisonError::into_inner)),
+            false => MatchingCalls::default(),
+        };
+        Chosen { blocks: wanted.blocks(&calls), calls, wanted: Arc::clone(wanted) }
     }
 }
 
-/// Returns a reader that skips blocks without requested events.
-fn reader_of(reader: &Reader, wanted: &EventQuery, chosen: &MatchingCalls) -> Reader {
-    let blocks = wanted.blocks(chosen);
-    reader.choosing(move |summary| blocks.chooses(summary))
+impl Choose for Chosen {
+    fn chooses(&self, summary: &Summary) -> bool {
+        self.blocks.chooses(summary)
+    }
+
+    fn regex(&self) -> Option<&TextRegex> {
+        self.wanted.regex()
+    }
+
+    fn fits(&self, event: &dyn Fields) -> bool {
+        self.wanted.fits(event, &self.calls)
+    }
 }
 
 /// Converts a failure to read the disk to a fault.
 pub(super) fn unreadable(error: crate::segments::Error) -> Fault {
     Fault::new(wire::fault::SYSTEM, error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::event::{Content, Id, Kind, Source};
-    use wire::id::{Generation, SensorKey};
-    use wire::time::Time;
-
-    #[test]
-    fn an_event_that_prints_no_user_and_another_number_is_found_by_its_call() {
-        let wanted = EventQuery {
-            limit: 1,
-            is_last: false,
-            params: EventsParams {
-                job: Some("94".into()),
-                user: Some("ada".into()),
-                ..EventsParams::default()
-            },
-            calls: None,
-            wait: Duration::ZERO,
-        };
-        let mut content = Content::new(Kind::JobStart, Time::from_micros(1));
-        content.job = "100".into();
-        let event = Event {
-            id: Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 },
-            seen: Time::from_micros(1),
-            call: "slurm:94_2".into(),
-            content,
-            source: Source { host: "h".into(), file: "/f".into(), filter: "slurmctld".into() },
-        };
-        let call = || HashSet::from([CompactString::from("slurm:94_2")]);
-        assert!(wanted.fits(&event, &MatchingCalls { of_job: call(), of_user: call() }));
-        assert!(!wanted.fits(&event, &MatchingCalls { of_job: call(), ..MatchingCalls::default() }));
-        assert!(!wanted.fits(&event, &MatchingCalls { of_user: call(), ..MatchingCalls::default() }));
-    }
 }

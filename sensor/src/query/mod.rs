@@ -17,6 +17,7 @@ pub mod domain_events;
 pub mod domain_history;
 pub mod domain_metrics;
 mod encoded_events;
+mod event_query;
 pub mod events;
 mod exported_minutes;
 pub mod files;

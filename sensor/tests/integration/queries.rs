@@ -173,6 +173,50 @@ async fn events_are_found_by_job_user_and_host() {
     }
 }
 
+/// The texts of an event that an expression is matched against.
+fn texts(event: &Value) -> Vec<String> {
+    let mut texts: Vec<String> =
+        ["job", "user", "from", "to"].map(|name| text(event, name).to_owned()).into();
+    let Some(Value::Struct(attributes)) = event.get("attributes") else {
+        panic!("no attributes in {event:?}")
+    };
+    for (_, value) in attributes {
+        match value {
+            Value::Array(all) => texts.extend(all.iter().filter_map(Value::as_text).map(str::to_owned)),
+            value => texts.extend(value.as_text().map(str::to_owned)),
+        }
+    }
+    texts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_found_by_an_expression_that_a_text_of_theirs_matches() {
+    let running = Running::start().await;
+    let limit = ("limit", Value::Int(10_000));
+    let all = running.events(std::slice::from_ref(&limit)).await;
+    let attribute =
+        all.iter().flat_map(|event| texts(event).split_off(4)).find(|text| !text.is_empty()).unwrap();
+    let exact = format!("^{}$", regex::escape(&attribute));
+    let in_capitals = format!("(?i){}", regex::escape(&attribute.to_uppercase()));
+    for expression in [exact.as_str(), in_capitals.as_str(), "^n[0-9]*1$|^1[0-9]$", "^$"] {
+        let regex = regex::Regex::new(expression).unwrap();
+        let fits = |event: &&Value| texts(event).iter().any(|text| regex.is_match(text));
+        let expected: Vec<_> = all.iter().filter(fits).cloned().collect();
+        assert!(!expected.is_empty(), "{expression} finds nothing");
+        for method in ["sensor.events", "domain.events"] {
+            let answer =
+                call(&running.dispatcher, method, &[limit.clone(), ("regex", expression.into())]).await;
+            let Some(Value::Array(found)) = answer.get("events") else { panic!("{answer:?}") };
+            assert_eq!(found.len(), expected.len(), "{method} {expression}");
+        }
+        assert_eq!(
+            running.events(&[limit.clone(), ("regex", expression.into())]).await,
+            expected,
+            "{expression}"
+        );
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_chosen_by_one_outcome_or_several() {
     let running = Running::start().await;

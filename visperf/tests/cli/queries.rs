@@ -57,6 +57,9 @@ fn a_limit_means_the_newest_events_oldest_first() {
     assert_eq!(ids(&["2", "--job", "17"]), ["e-17"]);
     ask(&daemon, &["events", "--limit", "2", "--user", "nobody"]).ok().notes(&["no event fits"]);
     ask(&daemon, &["events", "--limit", "10001"]).with_code(2).notes(&["at most 10000", "--since"]);
+    ask(&daemon, &["events", "--regex", "wn(0"])
+        .with_code(2)
+        .notes(&["regular expression", "unclosed group"]);
 }
 
 #[test]

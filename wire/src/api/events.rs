@@ -4,8 +4,9 @@
 
 use super::{Effect, Named, Request, Span, Subject, UnixTime};
 use crate::call::host_names;
-use crate::event::{self, Kind, Outcome};
+use crate::event::{self, Fields, Kind, Outcome};
 use crate::id::SensorKey;
+use crate::text_regex::TextRegex;
 use compact_str::{CompactString, ToCompactString};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -38,6 +39,9 @@ pub struct EventsParams {
     pub user: Option<String>,
     /// Only events from or to this host, with or without its domain.
     pub on_host: Option<String>,
+    /// Only events with a text that this regular expression matches: the job, the user, `from`, `to` or a text
+    /// of the attributes. In the syntax of the Rust crate `regex`, which is close to that of Perl.
+    pub regex: Option<TextRegex>,
     /// Only events at this time or later.
     pub since: Option<UnixTime>,
     /// Only events at this time or earlier.
@@ -57,6 +61,7 @@ impl Default for EventsParams {
             job: None,
             user: None,
             on_host: None,
+            regex: None,
             since: None,
             until: None,
             wait: Span::default(),
@@ -65,21 +70,22 @@ impl Default for EventsParams {
 }
 
 impl EventsParams {
-    /// Whether an event fits all that is asked of the event itself: not its call, job or user, which calls may know better.
+    /// Whether an event fits all that is asked of the event itself: not its call, job or user, which calls may know
+    /// better.
     #[must_use]
-    pub fn fit(&self, event: &event::Event) -> bool {
-        let EventsParams { kind, on_host, since, until, .. } = self;
-        let content = &event.content;
-        (kind.is_empty() || kind.contains(&content.kind))
-            && on_host.as_ref().is_none_or(|host| is_party(content, host))
-            && since.is_none_or(|since| content.time >= since.0)
-            && until.is_none_or(|until| content.time <= until.0)
+    pub fn fit(&self, event: &dyn Fields) -> bool {
+        let EventsParams { kind, on_host, regex, since, until, .. } = self;
+        (kind.is_empty() || kind.contains(&event.kind()))
+            && since.is_none_or(|since| event.time() >= since.0)
+            && until.is_none_or(|until| event.time() <= until.0)
+            && on_host.as_ref().is_none_or(|host| is_party(event, host))
+            && regex.as_ref().is_none_or(|regex| event.has_text(&|text| regex.is_match(text.as_bytes())))
     }
 }
 
 /// Whether a host is the source or the target of an event.
-fn is_party(content: &event::Content, host: &str) -> bool {
-    let parties = content.from.split(',').chain(content.to.split(','));
+fn is_party(event: &dyn Fields, host: &str) -> bool {
+    let parties = event.from().split(',').chain(event.to().split(','));
     parties.map(str::trim).any(|party| host_names(party).contains(&host))
 }
 

@@ -4,13 +4,16 @@
 //! it. Not here: the other fields (`records`).
 
 use super::numbers::{Cursor, put, put_bytes};
-use super::texts;
+use super::texts::{self, TextId};
 use compact_str::CompactString;
 use std::collections::HashMap;
 use wire::event::{Attributes, Value};
 
 /// Limit on the columns of a block; the names of a block of real logs are some dozens.
 const NAMES_MAX: usize = 4096;
+
+/// Streams before those of the names.
+pub(super) const OWN_STREAMS: usize = 5;
 
 const TEXT: u8 = 0;
 const LIST: u8 = 1;
@@ -86,11 +89,23 @@ pub(super) struct Reader<'a> {
     bytes: Cursor<'a>,
     known: Vec<Vec<(usize, u8)>>,
     columns: Vec<(CompactString, texts::Reader<'a>)>,
+    /// The values of the event that was read last, with their columns; and the texts of its lists.
+    row: Vec<(usize, Cell<'a>)>,
+    lists: Vec<TextId>,
+}
+
+/// A value that was read.
+#[derive(Clone, Copy, Debug)]
+enum Cell<'a> {
+    Text(TextId),
+    /// Where its texts start, and how many they are.
+    List(usize, usize),
+    Bytes(&'a [u8]),
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(streams: &mut &'a [Vec<u8>]) -> Option<Reader<'a>> {
-        let (own, rest) = streams.split_at_checked(5)?;
+        let (own, rest) = streams.split_at_checked(OWN_STREAMS)?;
         *streams = rest;
         let [codes, shapes, names, counts, bytes] = own else { return None };
         let (mut names, mut columns) = (Cursor(names), Vec::new());
@@ -101,39 +116,74 @@ impl<'a> Reader<'a> {
                 return None;
             }
         }
-        let (codes, shapes) = (Cursor(codes), Cursor(shapes));
         Some(Reader {
-            codes,
-            shapes,
+            codes: Cursor(codes),
+            shapes: Cursor(shapes),
             counts: Cursor(counts),
             bytes: Cursor(bytes),
             known: Vec::new(),
             columns,
+            row: Vec::new(),
+            lists: Vec::new(),
         })
     }
 
-    pub(super) fn next(&mut self) -> Option<Attributes> {
+    /// Reads the attributes of the next event; `None` if they are damaged.
+    pub(super) fn advance(&mut self) -> Option<()> {
         let at = match self.codes.length()?.checked_sub(1) {
             Some(at) => at,
             None => self.shape()?,
         };
-        let shape = self.known.get(at)?;
-        let mut attributes = Vec::with_capacity(shape.len());
-        for (column, tag) in shape {
-            let (name, texts) = self.columns.get_mut(*column)?;
-            let value = match *tag {
-                TEXT => Value::Text(texts.next()?),
+        self.row.clear();
+        self.lists.clear();
+        for (column, tag) in self.known.get(at)? {
+            let (_, texts) = self.columns.get_mut(*column)?;
+            let cell = match *tag {
+                TEXT => Cell::Text(texts.next()?),
                 LIST => {
-                    let count = self.counts.length()?;
-                    let texts = std::iter::repeat_with(|| texts.next()).take(count);
-                    Value::List(texts.collect::<Option<_>>()?)
+                    let (start, count) = (self.lists.len(), self.counts.length()?);
+                    for _ in 0..count {
+                        self.lists.push(texts.next()?);
+                    }
+                    Cell::List(start, count)
                 }
-                BYTES => Value::Bytes(self.bytes.bytes()?.to_vec()),
+                BYTES => Cell::Bytes(self.bytes.bytes()?),
                 _ => return None,
             };
-            attributes.push((name.clone(), value));
+            self.row.push((*column, cell));
         }
-        Some(attributes)
+        Some(())
+    }
+
+    /// Returns the attributes that were read last.
+    pub(super) fn attributes(&self) -> Attributes {
+        let attribute = |(column, cell): &(usize, Cell<'_>)| {
+            let (name, texts) = &self.columns[*column];
+            let value = match *cell {
+                Cell::Text(id) => Value::Text(texts.text(id).clone()),
+                Cell::List(start, count) => {
+                    let ids = self.lists[start..start + count].iter();
+                    Value::List(ids.map(|id| texts.text(*id).clone()).collect())
+                }
+                Cell::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
+            };
+            (name.clone(), value)
+        };
+        self.row.iter().map(attribute).collect()
+    }
+
+    /// Whether a text of the attributes that were read last is accepted.
+    pub(super) fn has_text(&self, accepts: &dyn Fn(&str) -> bool) -> bool {
+        self.row.iter().any(|(column, cell)| {
+            let (_, texts) = &self.columns[*column];
+            match *cell {
+                Cell::Text(id) => accepts(texts.text(id)),
+                Cell::List(start, count) => {
+                    self.lists[start..start + count].iter().any(|id| accepts(texts.text(*id)))
+                }
+                Cell::Bytes(_) => false,
+            }
+        })
     }
 
     fn shape(&mut self) -> Option<usize> {

@@ -12,7 +12,7 @@ use wire::id::Generation;
 use wire::time::Time;
 
 /// Number of streams before those of the records.
-const STREAMS: usize = 9;
+pub(super) const STREAMS: usize = 9;
 
 /// Frames that are written.
 #[derive(Debug, Default)]
@@ -87,6 +87,18 @@ impl Writer {
     }
 }
 
+/// Fields of a batch that are columns.
+#[derive(Debug)]
+pub(super) struct Head {
+    first: u64,
+    pub(super) generation: Generation,
+    pub(super) seen: Time,
+    offset: u64,
+    counted_to: u64,
+    before: Print,
+    records: u64,
+}
+
 /// Frames that are read.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
@@ -139,23 +151,43 @@ impl<'a> Reader<'a> {
             (0, body) => return Some(body),
             (1.., _) => return None,
         };
-        let State { first, seen, offsets } = &mut self.state;
-        batch.first = first.wrapping_add(self.firsts.signed()?.cast_unsigned());
-        *first = batch.first.wrapping_add(count as u64 - 1);
-        batch.generation = Generation(u32::try_from(self.generations.number()?).ok()?);
-        *seen = seen.wrapping_add(self.seen.signed()?);
-        batch.seen = Time::from_micros(*seen);
-        let last = offsets.entry(batch.generation).or_default();
-        batch.offset = last.wrapping_add(self.offsets.signed()?.cast_unsigned());
-        batch.counted_to = batch.offset.wrapping_add(self.counted.signed()?.cast_unsigned());
-        let len = u16::try_from(self.before.number()?).ok()?;
-        let hash = u64::from_le_bytes(self.hashes.take(8)?.try_into().ok()?);
-        batch.before = Print { len, hash };
-        self.records.start_at(*last);
-        *last = batch.offset;
-        for _ in 1..count {
-            batch.records.push(self.records.next()?);
+        let head = self.head(count as u64 - 1)?;
+        (batch.first, batch.generation, batch.seen) = (head.first, head.generation, head.seen);
+        (batch.offset, batch.counted_to, batch.before) = (head.offset, head.counted_to, head.before);
+        for _ in 0..head.records {
+            batch.records.push(self.records.next()?.record());
         }
         Some(Body::Batch(batch))
+    }
+
+    /// Reads all frames, and calls `look` with each record and the batch that it is in; `None` if they are
+    /// damaged.
+    pub(super) fn look(mut self, mut look: impl FnMut(&Head, u64, &records::Row<'_, '_>)) -> Option<()> {
+        while !self.is_at_end() {
+            let Some(records) = self.counts.number()?.checked_sub(1) else { continue };
+            let head = self.head(records)?;
+            for nth in 0..records {
+                look(&head, head.first.wrapping_add(nth), &self.records.next()?);
+            }
+        }
+        Some(())
+    }
+
+    /// Reads the own fields of a batch of so many records; the records follow.
+    fn head(&mut self, records: u64) -> Option<Head> {
+        let State { first: next, seen, offsets } = &mut self.state;
+        let first = next.wrapping_add(self.firsts.signed()?.cast_unsigned());
+        *next = first.wrapping_add(records);
+        let generation = Generation(u32::try_from(self.generations.number()?).ok()?);
+        *seen = seen.wrapping_add(self.seen.signed()?);
+        let last = offsets.entry(generation).or_default();
+        let offset = last.wrapping_add(self.offsets.signed()?.cast_unsigned());
+        let counted_to = offset.wrapping_add(self.counted.signed()?.cast_unsigned());
+        let len = u16::try_from(self.before.number()?).ok()?;
+        let hash = u64::from_le_bytes(self.hashes.take(8)?.try_into().ok()?);
+        self.records.start_at(*last);
+        *last = offset;
+        let (seen, before) = (Time::from_micros(*seen), Print { len, hash });
+        Some(Head { first, generation, seen, offset, counted_to, before, records })
     }
 }

@@ -3,9 +3,12 @@
 //! Pure. Not here: what keys mean (`wire::call`).
 
 use super::numbers::{Cursor, put};
-use super::texts;
+use super::texts::{self, TextId};
 use compact_str::CompactString;
 use wire::call::{Authority, Keys, Naming};
+
+/// Streams of the keys: their shapes, and three columns of texts.
+pub(super) const STREAMS: usize = 1 + 3 * texts::STREAMS;
 
 /// The first name is the job.
 const FIRST_IS_JOB: u64 = 1;
@@ -15,8 +18,15 @@ const HAS_PARENT: u64 = 2;
 /// The call that events with these keys mostly have.
 pub(super) fn call(keys: Option<&Keys>) -> Option<CompactString> {
     let keys = keys?;
-    let name = keys.names.first()?;
-    Some(compact_str::format_compact!("{}:{name}", keys.scope))
+    Some(call_of(&keys.scope, keys.names.first()?))
+}
+
+fn call_of(scope: &str, name: &str) -> CompactString {
+    let mut call = CompactString::with_capacity(scope.len() + 1 + name.len());
+    call.push_str(scope);
+    call.push(':');
+    call.push_str(name);
+    call
 }
 
 /// Keys that are written.
@@ -65,22 +75,37 @@ pub(super) struct Reader<'a> {
     scope: texts::Reader<'a>,
     names: texts::Reader<'a>,
     parent: texts::Reader<'a>,
+    row: Option<Row>,
+    /// The names of the event that was read last, without its job.
+    other: Vec<TextId>,
+}
+
+/// The keys of an event.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    is_first_job: bool,
+    scope: TextId,
+    parent: Option<TextId>,
+    naming: Naming,
+    authority: Authority,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(streams: &mut &'a [Vec<u8>]) -> Option<Reader<'a>> {
         let (shapes, rest) = streams.split_first()?;
         *streams = rest;
-        let shapes = Cursor(shapes);
         let (scope, names, parent) =
             (texts::Reader::new(streams)?, texts::Reader::new(streams)?, texts::Reader::new(streams)?);
-        Some(Reader { shapes, scope, names, parent })
+        Some(Reader { shapes: Cursor(shapes), scope, names, parent, row: None, other: Vec::new() })
     }
 
-    /// Reads the keys of an event of this job; the outer `None` is damage.
-    #[allow(clippy::option_option)] // No keys are a value, and no damage.
-    pub(super) fn next(&mut self, job: &CompactString) -> Option<Option<Keys>> {
-        let Some(shape) = self.shapes.number()?.checked_sub(1) else { return Some(None) };
+    /// Reads the keys of the next event; `None` if they are damaged.
+    pub(super) fn advance(&mut self) -> Option<()> {
+        self.other.clear();
+        let Some(shape) = self.shapes.number()?.checked_sub(1) else {
+            self.row = None;
+            return Some(());
+        };
         let naming = match shape >> 2 & 3 {
             0 => Naming::Unique,
             1 => Naming::Shared,
@@ -93,16 +118,36 @@ impl<'a> Reader<'a> {
             2 => Authority::Accounting,
             _ => return None,
         };
-        let scope = self.scope.next()?;
-        let mut names = Vec::new();
-        if shape & FIRST_IS_JOB != 0 {
-            names.push(job.clone());
-        }
-        for _ in names.len() as u64..shape >> 6 {
-            names.push(self.names.next()?);
+        let (is_first_job, scope) = (shape & FIRST_IS_JOB != 0, self.scope.next()?);
+        for _ in u64::from(is_first_job)..shape >> 6 {
+            self.other.push(self.names.next()?);
         }
         let parent = if shape & HAS_PARENT != 0 { Some(self.parent.next()?) } else { None };
-        Some(Some(Keys { scope, names, parent, naming, authority }))
+        self.row = Some(Row { is_first_job, scope, parent, naming, authority });
+        Some(())
+    }
+
+    /// Returns the keys that were read last, of an event of this job.
+    pub(super) fn keys(&self, job: &CompactString) -> Option<Keys> {
+        let Row { is_first_job, scope, parent, naming, authority } = self.row?;
+        let other = self.other.iter().map(|name| self.names.text(*name));
+        Some(Keys {
+            scope: self.scope.text(scope).clone(),
+            names: is_first_job.then_some(job).into_iter().chain(other).cloned().collect(),
+            parent: parent.map(|parent| self.parent.text(parent).clone()),
+            naming,
+            authority,
+        })
+    }
+
+    /// Returns the call that events with the keys that were read last mostly have.
+    pub(super) fn call(&self, job: &str) -> Option<CompactString> {
+        let row = self.row?;
+        let name = match row.is_first_job {
+            true => job,
+            false => self.names.text(*self.other.first()?),
+        };
+        Some(call_of(self.scope.text(row.scope), name))
     }
 }
 

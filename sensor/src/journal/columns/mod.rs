@@ -18,12 +18,17 @@ mod records;
 mod texts;
 mod times;
 
-use super::frame::Body;
+use super::frame::{Body, Record};
 use crate::segments::chain;
 use crate::segments::packed::summary::Collector;
 use crate::segments::packed::{Codec, Noted};
 use numbers::{Cursor, put};
+use std::borrow::Cow;
 use wire::codec::decode;
+use wire::event::Fields;
+use wire::id::Generation;
+use wire::time::Time;
+use zstd::bulk::Decompressor;
 
 /// Level of compression: about 20 MB of frames a second of a core; higher levels gain less than one byte in
 /// thirty.
@@ -86,23 +91,122 @@ pub fn pack(bytes: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn unpack(packed: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let (mut before, bodies) = bodies(packed)?;
-    for body in bodies {
-        before = chain::encode(before, body, &mut out).ok()?;
+    let block = EncodedBlock::parse(packed)?;
+    let streams = block.all(&mut Decompressor::new().ok()?)?;
+    let mut reader = frames::Reader::new(&streams)?;
+    let mut before = block.before;
+    while !reader.is_at_end() {
+        before = chain::encode(before, reader.next()?, &mut out).ok()?;
     }
     Some(out)
 }
 
-/// Returns the frames, and the checksum of the frame before them; `None` if they are damaged.
-#[must_use]
-pub fn bodies(packed: &[u8]) -> Option<(u32, Vec<Body>)> {
-    let (before, streams) = decompress(packed)?;
-    let mut reader = frames::Reader::new(&streams)?;
-    let mut bodies = Vec::new();
-    while !reader.is_at_end() {
-        bodies.push(reader.next()?);
+/// An encoded block: its events are looked at by columns, and only those that are requested are made.
+#[derive(Debug)]
+pub struct EncodedBlock<'a> {
+    /// Checksum of the frame before.
+    before: u32,
+    streams: Vec<Stream<'a>>,
+}
+
+/// A stream as it is stored.
+#[derive(Debug)]
+struct Stream<'a> {
+    data: &'a [u8],
+    is_compressed: bool,
+    len: usize,
+}
+
+/// An event of a block, and what is known of it from its batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub number: u64,
+    pub generation: Generation,
+    pub seen: Time,
+    pub record: Record,
+}
+
+impl<'a> EncodedBlock<'a> {
+    /// Parses what [`pack`] encoded; `None` if it is damaged.
+    #[must_use]
+    pub fn parse(packed: &'a [u8]) -> Option<EncodedBlock<'a>> {
+        let mut cursor = Cursor(packed);
+        let before = u32::from_le_bytes(cursor.take(4)?.try_into().ok()?);
+        let count = cursor.length().filter(|count| *count <= STREAMS_MAX)?;
+        let mut lens = Vec::with_capacity(count);
+        for _ in 0..count {
+            lens.push((cursor.length()?, cursor.length()?));
+        }
+        let total = lens.iter().try_fold(0_usize, |total, (len, _)| total.checked_add(*len))?;
+        if total > STREAMS_LEN_MAX_BYTES {
+            return None;
+        }
+        let mut streams = Vec::with_capacity(count);
+        for (len, packed_len) in lens {
+            let is_compressed = packed_len > 0;
+            let data = cursor.take(if is_compressed { packed_len } else { len })?;
+            streams.push(Stream { data, is_compressed, len });
+        }
+        cursor.0.is_empty().then_some(EncodedBlock { before, streams })
     }
-    Some((before, bodies))
+
+    /// Whether an event may have a text that is accepted ([`Fields::has_text`]): only the distinct texts of the
+    /// block are decoded. `None` if the block is damaged.
+    #[must_use]
+    pub fn may_have_text(
+        &self,
+        decompressor: &mut Decompressor<'_>,
+        accepts: &dyn Fn(&[u8]) -> bool,
+    ) -> Option<bool> {
+        // An empty field is in no column.
+        if accepts(b"") {
+            return Some(true);
+        }
+        let streams = self.streams.get(frames::STREAMS..)?;
+        for at in records::patterns(streams.len()) {
+            let (patterns, numbers) = (streams.get(at)?, streams.get(at + 1)?);
+            let (patterns, numbers) = (patterns.decode(decompressor)?, numbers.decode(decompressor)?);
+            if texts::has_any(&patterns, &numbers, accepts)? {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    /// Returns the events that are accepted; `None` if the block is damaged, or has not `events` events.
+    #[must_use]
+    pub fn take(
+        &self,
+        decompressor: &mut Decompressor<'_>,
+        accepts: &dyn Fn(&dyn Fields) -> bool,
+        events: u64,
+    ) -> Option<Vec<Taken>> {
+        let streams = self.all(decompressor)?;
+        let (mut taken, mut count) = (Vec::new(), 0);
+        frames::Reader::new(&streams)?.look(|head, number, row| {
+            count += 1;
+            if accepts(row) {
+                let (generation, seen) = (head.generation, head.seen);
+                taken.push(Taken { number, generation, seen, record: row.record() });
+            }
+        })?;
+        (count == events).then_some(taken)
+    }
+
+    fn all(&self, decompressor: &mut Decompressor<'_>) -> Option<Vec<Vec<u8>>> {
+        let streams = self.streams.iter().map(|stream| stream.decode(decompressor));
+        streams.map(|stream| stream.map(Cow::into_owned)).collect()
+    }
+}
+
+impl<'a> Stream<'a> {
+    fn decode(&self, decompressor: &mut Decompressor<'_>) -> Option<Cow<'a, [u8]>> {
+        if !self.is_compressed {
+            return Some(Cow::Borrowed(self.data));
+        }
+        let decoded = decompressor.decompress(self.data, self.len).ok()?;
+        (decoded.len() == self.len).then_some(Cow::Owned(decoded))
+    }
 }
 
 fn compress(before: u32, streams: &[Vec<u8>]) -> Option<Vec<u8>> {
@@ -121,33 +225,6 @@ fn compress(before: u32, streams: &[Vec<u8>]) -> Option<Vec<u8>> {
     }
     out.append(&mut data);
     Some(out)
-}
-
-fn decompress(packed: &[u8]) -> Option<(u32, Vec<Vec<u8>>)> {
-    let mut cursor = Cursor(packed);
-    let before = u32::from_le_bytes(cursor.take(4)?.try_into().ok()?);
-    let count = cursor.length().filter(|count| *count <= STREAMS_MAX)?;
-    let mut lens = Vec::with_capacity(count);
-    for _ in 0..count {
-        lens.push((cursor.length()?, cursor.length()?));
-    }
-    let total = lens.iter().try_fold(0_usize, |total, (len, _)| total.checked_add(*len))?;
-    if total > STREAMS_LEN_MAX_BYTES {
-        return None;
-    }
-    let mut decompressor = zstd::bulk::Decompressor::new().ok()?;
-    let mut streams = Vec::with_capacity(count);
-    for (len, packed_len) in lens {
-        let stream = match packed_len {
-            0 => cursor.take(len)?.to_vec(),
-            packed_len => decompressor.decompress(cursor.take(packed_len)?, len).ok()?,
-        };
-        if stream.len() != len {
-            return None;
-        }
-        streams.push(stream);
-    }
-    cursor.0.is_empty().then_some((before, streams))
 }
 
 #[cfg(test)]

@@ -8,13 +8,18 @@
 use super::attributes;
 use super::keys;
 use super::numbers::{Cursor, put, put_signed};
-use super::texts;
+use super::texts::{self, TextId};
 use super::times;
 use crate::journal::frame::Record;
 use compact_str::CompactString;
 use log_filters::found::Found;
+use std::cell::OnceCell;
 use std::collections::HashMap;
-use wire::event::{Content, Kind, Outcome};
+use wire::event::{Content, Fields, Kind, Outcome};
+use wire::time::Time;
+
+/// Streams before those of the times.
+const OWN_STREAMS: usize = 5;
 
 /// The user is that of the job's last event.
 const SAME_USER: u8 = 1;
@@ -108,7 +113,7 @@ impl Writer {
     }
 }
 
-/// Records that are read.
+/// Records that are read. The texts of a record are made when they are asked for.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     offsets: Cursor<'a>,
@@ -125,12 +130,28 @@ pub(super) struct Reader<'a> {
     keys: keys::Reader<'a>,
     attributes: attributes::Reader<'a>,
     offset: u64,
-    parties: Parties,
+    /// User and parties of each job's last event, by the number of the job.
+    parties: Vec<[Option<TextId>; 3]>,
+}
+
+/// A record that was read, as long as it is the last one.
+#[derive(Debug)]
+pub(super) struct Row<'a, 'b> {
+    reader: &'b Reader<'a>,
+    number: u16,
+    kind: Kind,
+    outcome: Option<Outcome>,
+    times: times::Times,
+    job: TextId,
+    /// User and parties; `None` for an empty text.
+    parties: [Option<TextId>; 3],
+    own_call: Option<TextId>,
+    call: OnceCell<CompactString>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(streams: &'a [Vec<u8>]) -> Option<Reader<'a>> {
-        let (own, mut rest) = streams.split_at_checked(5)?;
+        let (own, mut rest) = streams.split_at_checked(OWN_STREAMS)?;
         let [offsets, numbers, kinds, outcomes, flags] = own else { return None };
         let rest = &mut rest;
         Some(Reader {
@@ -148,7 +169,7 @@ impl<'a> Reader<'a> {
             keys: keys::Reader::new(rest)?,
             attributes: attributes::Reader::new(rest)?,
             offset: 0,
-            parties: Parties::default(),
+            parties: Vec::new(),
         })
     }
 
@@ -156,7 +177,8 @@ impl<'a> Reader<'a> {
         self.offset = offset;
     }
 
-    pub(super) fn next(&mut self) -> Option<Record> {
+    /// Reads the next record; `None` if it is damaged.
+    pub(super) fn next(&mut self) -> Option<Row<'a, '_>> {
         self.offset = self.offset.wrapping_add(self.offsets.signed()?.cast_unsigned());
         let number = u16::try_from(self.numbers.number()?).ok()?;
         let kind = *Kind::ALL.get(usize::from(self.kinds.byte()?))?;
@@ -167,26 +189,99 @@ impl<'a> Reader<'a> {
         let flags = self.flags.byte()?;
         let times = self.times.next()?;
         let job = self.job.next()?;
-        let [mut user, mut from, mut to] = self.parties.of(&job);
-        let own = [
-            (&mut self.user, &mut user, SAME_USER),
-            (&mut self.from, &mut from, SAME_FROM),
-            (&mut self.to, &mut to, SAME_TO),
-        ];
-        for (column, text, flag) in own {
+        if self.parties.len() <= job.index() {
+            self.parties.resize(job.index() + 1, [None; 3]);
+        }
+        let parties = &mut self.parties[job.index()];
+        let own = [(&mut self.user, SAME_USER), (&mut self.from, SAME_FROM), (&mut self.to, SAME_TO)];
+        for ((column, flag), party) in own.into_iter().zip(&mut *parties) {
             if flags & flag == 0 {
-                *text = column.next()?;
+                *party = Some(column.next()?);
             }
         }
-        let keys = self.keys.next(&job)?;
-        let call = if flags & CALL_OF_KEYS == 0 { self.call.next()? } else { keys::call(keys.as_ref())? };
-        let attributes = self.attributes.next()?;
-        let times::Times { time, submitted, started, ended } = times;
-        let content =
-            Content { kind, time, job, user, from, to, outcome, attributes, submitted, started, ended };
-        self.parties.set(&content);
-        Some(Record { found: Found { offset: self.offset, number, content, keys }, call })
+        let parties = *parties;
+        self.keys.advance()?;
+        let own_call = if flags & CALL_OF_KEYS == 0 { Some(self.call.next()?) } else { None };
+        self.attributes.advance()?;
+        let (reader, call) = (&*self, OnceCell::new());
+        Some(Row { reader, number, kind, outcome, times, job, parties, own_call, call })
     }
+}
+
+impl Row<'_, '_> {
+    /// Returns the record.
+    pub(super) fn record(&self) -> Record {
+        let job = self.reader.job.text(self.job);
+        let times::Times { time, submitted, started, ended } = self.times;
+        let [user, from, to] = [self.user(), self.from(), self.to()].map(CompactString::from);
+        let content = Content {
+            kind: self.kind,
+            time,
+            job: job.clone(),
+            user,
+            from,
+            to,
+            outcome: self.outcome,
+            attributes: self.reader.attributes.attributes(),
+            submitted,
+            started,
+            ended,
+        };
+        let found = Found {
+            offset: self.reader.offset,
+            number: self.number,
+            content,
+            keys: self.reader.keys.keys(job),
+        };
+        Record { found, call: self.call().into() }
+    }
+}
+
+impl Fields for Row<'_, '_> {
+    fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    fn time(&self) -> Time {
+        self.times.time
+    }
+
+    fn job(&self) -> &str {
+        self.reader.job.text(self.job)
+    }
+
+    fn user(&self) -> &str {
+        self.parties[0].map_or("", |id| self.reader.user.text(id))
+    }
+
+    fn from(&self) -> &str {
+        self.parties[1].map_or("", |id| self.reader.from.text(id))
+    }
+
+    fn to(&self) -> &str {
+        self.parties[2].map_or("", |id| self.reader.to.text(id))
+    }
+
+    fn call(&self) -> &str {
+        match self.own_call {
+            Some(id) => self.reader.call.text(id),
+            None => self.call.get_or_init(|| self.reader.keys.call(self.job()).unwrap_or_default()),
+        }
+    }
+
+    fn has_text(&self, accepts: &dyn Fn(&str) -> bool) -> bool {
+        [self.job(), self.user(), self.from(), self.to()].into_iter().any(accepts)
+            || self.reader.attributes.has_text(accepts)
+    }
+}
+
+/// Positions of the streams that hold the patterns of all texts that [`Fields::has_text`] looks at; the numbers
+/// in them are the next stream. `count` is the number of all streams.
+pub(super) fn patterns(count: usize) -> impl Iterator<Item = usize> {
+    let texts = OWN_STREAMS + times::STREAMS;
+    let attributes = texts + 5 * texts::STREAMS + keys::STREAMS + attributes::OWN_STREAMS;
+    let own = (texts..).step_by(texts::STREAMS).take(4);
+    own.chain((attributes..count).step_by(texts::STREAMS)).map(|column| column + 1)
 }
 
 fn index<T: PartialEq>(all: &[T], one: T) -> u8 {

@@ -7,9 +7,8 @@ use crate::journal::frame::{Batch, Birth, Identity, Print, Record};
 use log_filters::found::{Change, Found};
 use proptest::prelude::*;
 use wire::call::{Authority, Keys, Naming};
-use wire::event::{Content, Kind, Outcome, Value};
-use wire::id::Generation;
-use wire::time::Time;
+use wire::event::{Content, Event, Id, Kind, Outcome, Source, Value};
+use wire::id::SensorKey;
 
 fn text() -> impl Strategy<Value = compact_str::CompactString> {
     "|[a-c]{1,2}|(slurm:)?(wn)?[0-9]{1,4}|.{0,8}".prop_map(Into::into)
@@ -93,6 +92,31 @@ fn body() -> impl Strategy<Value = Body> {
     prop_oneof![5 => batch.prop_map(Body::Batch), 1 => Just(Body::Born(birth)), 1 => Just(Body::HeadEnd)]
 }
 
+fn decompressor() -> Decompressor<'static> {
+    Decompressor::new().expect("memory")
+}
+
+fn whole(record: &Record) -> Event {
+    let id = Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 };
+    let source = Source { host: "".into(), file: "".into(), filter: "".into() };
+    let (call, content) = (record.call.clone(), record.found.content.clone());
+    Event { id, seen: Time::default(), call, content, source }
+}
+
+/// The texts of an event that a query may look for.
+fn texts_of(content: &Content) -> Vec<String> {
+    let Content { job, user, from, to, .. } = content;
+    let mut texts: Vec<String> = [job, user, from, to].map(ToString::to_string).into();
+    for (_, value) in &content.attributes {
+        match value {
+            Value::Text(text) => texts.push(text.to_string()),
+            Value::List(all) => texts.extend(all.iter().map(ToString::to_string)),
+            Value::Bytes(_) => {}
+        }
+    }
+    texts
+}
+
 fn frames(before: u32, bodies: &[Body]) -> Vec<u8> {
     let (mut out, mut before) = (Vec::new(), before);
     for body in bodies {
@@ -112,6 +136,46 @@ proptest! {
     }
 
     #[test]
+    fn events_that_are_requested_are_those_of_the_whole_block(
+        bodies in prop::collection::vec(body(), 1..8),
+        sought in text(),
+        shift in 0..3_u64,
+    ) {
+        let packed = pack(&frames(0, &bodies)).expect("it is what this program writes");
+        let block = EncodedBlock::parse(&packed).expect("it is whole");
+        let batches = bodies.iter().filter_map(|body| match body {
+            Body::Batch(batch) => Some(batch),
+            _ => None,
+        });
+        let events = batches.flat_map(|batch| batch.records.iter().zip(0..).map(move |(record, nth)| Taken {
+            number: batch.first.wrapping_add(nth),
+            generation: batch.generation,
+            seen: batch.seen,
+            record: record.clone(),
+        }));
+        let events: Vec<Taken> = events.collect();
+        let all = block.take(&mut decompressor(), &|_| true, events.len() as u64);
+        prop_assert_eq!(all.as_ref(), Some(&events));
+        prop_assert_eq!(block.take(&mut decompressor(), &|_| true, events.len() as u64 + 1 + shift), None, "a wrong count is damage");
+        // Each field, as an event that is made has it.
+        let event = |taken: &Taken| whole(&taken.record);
+        let accepts = |event: &dyn Fields| {
+            [event.job(), event.user(), event.from(), event.to(), event.call()].contains(&sought.as_str())
+                || event.has_text(&|text| text.contains(sought.as_str()))
+                || event.time().micros() % 3 == 0
+                || event.kind() == Kind::Message
+        };
+        let some: Vec<_> = events.iter().filter(|taken| accepts(&event(taken))).cloned().collect();
+        prop_assert_eq!(block.take(&mut decompressor(), &accepts, events.len() as u64), Some(some));
+        for text in events.iter().flat_map(|taken| texts_of(&taken.record.found.content)).chain([sought.to_string()]) {
+            let has = |event: &dyn Fields| event.has_text(&|one| one == text);
+            let is_there = events.iter().any(|taken| has(&event(taken)));
+            let may_be_there = is_there || text.is_empty();
+            prop_assert_eq!(block.may_have_text(&mut decompressor(), &|one| one == text.as_bytes()), Some(may_be_there), "{}", text);
+        }
+    }
+
+    #[test]
     fn damaged_bytes_do_no_harm(
         bodies in prop::collection::vec(body(), 1..4),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -124,6 +188,9 @@ proptest! {
             packed[at] = byte;
         }
         let _damaged = unpack(&packed);
+        if let Some(block) = EncodedBlock::parse(&packed) {
+            let _damaged = (block.may_have_text(&mut decompressor(), &|_| false), block.take(&mut decompressor(), &|event| !event.call().is_empty(), 3));
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 use super::numbers::{Cursor, put, put_bytes, put_signed};
 use compact_str::CompactString;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 
 /// Digits of a number in a text: more could overflow.
@@ -68,14 +69,30 @@ impl Writer {
     }
 }
 
-/// Texts that are read.
+/// Number of a text of a column: equal texts of a block have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TextId(usize);
+
+impl TextId {
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// Texts that are read. A text is made when it is asked for: a query looks at few of them.
 #[derive(Debug, Default)]
 pub(super) struct Reader<'a> {
     codes: Cursor<'a>,
-    patterns: Cursor<'a>,
-    numbers: Cursor<'a>,
-    known: Vec<CompactString>,
-    known_patterns: Vec<(&'a str, Vec<i64>)>,
+    patterns: Patterns<'a>,
+    known: Vec<Known>,
+}
+
+/// A new text: its pattern, where its numbers start, and itself once it was asked for.
+#[derive(Debug)]
+struct Known {
+    pattern: usize,
+    numbers: usize,
+    text: OnceCell<CompactString>,
 }
 
 impl<'a> Reader<'a> {
@@ -84,28 +101,106 @@ impl<'a> Reader<'a> {
         let (own, rest) = streams.split_at_checked(STREAMS)?;
         *streams = rest;
         let [codes, patterns, numbers] = own else { return None };
-        let (codes, patterns, numbers) = (Cursor(codes), Cursor(patterns), Cursor(numbers));
-        Some(Reader { codes, patterns, numbers, known: Vec::new(), known_patterns: Vec::new() })
+        Some(Reader { codes: Cursor(codes), patterns: Patterns::new(patterns, numbers), known: Vec::new() })
     }
 
-    pub(super) fn next(&mut self) -> Option<CompactString> {
+    /// Reads the next text; `None` if it is damaged.
+    pub(super) fn next(&mut self) -> Option<TextId> {
         let code = self.codes.length()?;
         if code > 0 {
-            return self.known.get(self.known.len().checked_sub(code)?).cloned();
+            return self.known.len().checked_sub(code).map(TextId);
         }
-        let code = self.patterns.length()?;
+        let (pattern, numbers) = self.patterns.next()?;
+        self.known.push(Known { pattern, numbers, text: OnceCell::new() });
+        Some(TextId(self.known.len() - 1))
+    }
+
+    /// Returns a text that was read.
+    pub(super) fn text(&self, id: TextId) -> &CompactString {
+        let known = &self.known[id.0];
+        known.text.get_or_init(|| {
+            let mut text = Vec::new();
+            self.patterns.write(known.pattern, known.numbers, &mut text);
+            CompactString::from_utf8(text).expect("parts of texts, and digits")
+        })
+    }
+}
+
+/// Whether one of the texts of a column is accepted, from its streams of patterns and numbers; `None` if they
+/// are damaged.
+pub(super) fn has_any(patterns: &[u8], numbers: &[u8], accepts: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+    let mut patterns = Patterns::new(patterns, numbers);
+    let mut text = Vec::new();
+    while !patterns.codes.0.is_empty() {
+        let (pattern, numbers) = patterns.next()?;
+        text.clear();
+        patterns.write(pattern, numbers, &mut text);
+        if accepts(&text) {
+            return Some(true);
+        }
+        patterns.values.clear();
+    }
+    Some(false)
+}
+
+/// The new texts of a column, as patterns and numbers.
+#[derive(Debug, Default)]
+struct Patterns<'a> {
+    codes: Cursor<'a>,
+    numbers: Cursor<'a>,
+    known: Vec<Pattern<'a>>,
+    /// The numbers of the texts so far.
+    values: Vec<i64>,
+}
+
+/// A pattern in its parts, and the last text's numbers.
+#[derive(Debug)]
+struct Pattern<'a> {
+    parts: Vec<Part<'a>>,
+    last: Vec<i64>,
+}
+
+#[derive(Debug)]
+enum Part<'a> {
+    Text(&'a str),
+    /// A number of at least so many digits.
+    Number(usize),
+}
+
+impl<'a> Patterns<'a> {
+    fn new(codes: &'a [u8], numbers: &'a [u8]) -> Patterns<'a> {
+        Patterns { codes: Cursor(codes), numbers: Cursor(numbers), known: Vec::new(), values: Vec::new() }
+    }
+
+    /// Reads the next new text: its pattern, and where its numbers start.
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let code = self.codes.length()?;
         let at = if code == 0 {
-            let pattern = std::str::from_utf8(self.patterns.bytes()?).ok()?;
-            let numbers = pattern.chars().filter(|char| width(*char).is_some()).count();
-            self.known_patterns.push((pattern, vec![0; numbers]));
-            self.known_patterns.len() - 1
+            self.known.push(parse(std::str::from_utf8(self.codes.bytes()?).ok()?));
+            self.known.len() - 1
         } else {
-            self.known_patterns.len().checked_sub(code)?
+            self.known.len().checked_sub(code)?
         };
-        let (pattern, last) = self.known_patterns.get_mut(at)?;
-        let text = join(pattern, last, &mut self.numbers)?;
-        self.known.push(text.clone());
-        Some(text)
+        let start = self.values.len();
+        for last in &mut self.known.get_mut(at)?.last {
+            *last = last.checked_add(self.numbers.signed()?)?;
+            self.values.push(*last);
+        }
+        Some((at, start))
+    }
+
+    /// Appends the text of this pattern and of the numbers from `start` on.
+    fn write(&self, pattern: usize, start: usize, text: &mut Vec<u8>) {
+        let mut numbers = self.values[start..].iter();
+        for part in &self.known[pattern].parts {
+            match part {
+                Part::Text(part) => text.extend_from_slice(part.as_bytes()),
+                Part::Number(width) => {
+                    let number = numbers.next().expect("a number for each mark");
+                    put_digits(*number, *width, text);
+                }
+            }
+        }
     }
 }
 
@@ -151,22 +246,36 @@ fn width(mark: char) -> Option<usize> {
     }
 }
 
-fn join(pattern: &str, last: &mut [i64], numbers: &mut Cursor<'_>) -> Option<CompactString> {
+/// Parses a pattern as [`split`] made it.
+fn parse(pattern: &str) -> Pattern<'_> {
     if let Some(text) = pattern.strip_prefix(ESCAPED) {
-        return Some(text.into());
+        return Pattern { parts: vec![Part::Text(text)], last: Vec::new() };
     }
-    let mut text = CompactString::default();
-    let mut last = last.iter_mut();
-    for char in pattern.chars() {
-        let Some(width) = width(char) else {
-            text.push(char);
-            continue;
-        };
-        let last = last.next()?;
-        *last = last.checked_add(numbers.signed()?)?;
-        std::fmt::Write::write_fmt(&mut text, format_args!("{last:0width$}")).ok()?;
+    let (mut parts, mut numbers, mut start) = (Vec::new(), 0, 0);
+    for (at, mark) in pattern.char_indices() {
+        let Some(width) = width(mark) else { continue };
+        parts.extend((start < at).then(|| Part::Text(&pattern[start..at])));
+        parts.push(Part::Number(width));
+        numbers += 1;
+        start = at + mark.len_utf8();
     }
-    Some(text)
+    parts.extend((start < pattern.len()).then(|| Part::Text(&pattern[start..])));
+    Pattern { parts, last: vec![0; numbers] }
+}
+
+/// Appends a number of at least this many digits. A query writes a thousand of them for each block.
+fn put_digits(number: i64, width: usize, text: &mut Vec<u8>) {
+    let (mut digits, mut start, mut rest) = ([b'0'; DIGITS_MAX + 2], DIGITS_MAX + 2, number.unsigned_abs());
+    while start > 0 && (rest > 0 || start > DIGITS_MAX + 2 - width.max(1)) {
+        start -= 1;
+        digits[start] += (rest % 10).to_le_bytes()[0];
+        rest /= 10;
+    }
+    // Only a damaged block has a negative number.
+    if number < 0 {
+        text.push(b'-');
+    }
+    text.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]
@@ -182,9 +291,17 @@ mod tests {
         let mut rest = streams.as_slice();
         let mut reader = Reader::new(&mut rest).expect("three streams");
         for text in texts {
-            assert_eq!(reader.next().as_deref(), Some(text.as_str()));
+            let id = reader.next().expect("as many as were written");
+            assert_eq!(reader.text(id), text);
         }
         assert_eq!(reader.next(), None);
+        for text in texts {
+            assert_eq!(has_any(&streams[1], &streams[2], &|one| one == text.as_bytes()), Some(true));
+        }
+        assert_eq!(
+            has_any(&streams[1], &streams[2], &|one| !texts.iter().any(|text| text.as_bytes() == one)),
+            Some(false)
+        );
         streams.iter().map(Vec::len).sum()
     }
 

@@ -9,6 +9,9 @@ use wire::time::Time;
 /// Units of times, in microseconds: most logs print seconds or milliseconds.
 const UNITS: [i64; 3] = [1_000_000, 1_000, 1];
 
+/// Streams of the times.
+pub(super) const STREAMS: usize = 3;
+
 const SUBMITTED: u8 = 1;
 const STARTED: u8 = 2;
 const ENDED: u8 = 4;
@@ -76,7 +79,7 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(streams: &mut &'a [Vec<u8>]) -> Option<Reader<'a>> {
-        let (own, rest) = streams.split_at_checked(3)?;
+        let (own, rest) = streams.split_at_checked(STREAMS)?;
         *streams = rest;
         let [shapes, times, rest] = own else { return None };
         let mut times = Cursor(times);

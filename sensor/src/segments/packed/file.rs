@@ -101,8 +101,8 @@ impl PackedFile {
     pub fn encoded(&self, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = self.file()? else { return Ok(None) };
         let bytes = read(&*file, entry.place, entry.stored as usize)?;
-        let block = decode::<Block<Vec<u8>>>(&bytes).ok().flatten().map(|(block, _)| block);
-        Ok(block.filter(|block| block.extent == entry.extent).map(|block| block.data))
+        let block = decode::<Block<&[u8]>>(&bytes).ok().flatten().map(|(block, _)| block);
+        Ok(block.filter(|block| block.extent == entry.extent).map(|block| block.data.to_vec()))
     }
 
     fn unpack(&self, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
@@ -141,7 +141,7 @@ fn rebuild(file: &Arc<dyn Stored>) -> io::Result<Directory> {
     let mut window = Window::new(Arc::clone(file), MAGIC.len() as u64, u64::MAX);
     let mut entries = Vec::new();
     while let Some((place, frame)) = window.frame().map_err(io::Error::other)? {
-        let Ok(Some((block, _))) = decode::<Block<Vec<u8>>>(frame) else { continue };
+        let Ok(Some((block, _))) = decode::<Block<&[u8]>>(frame) else { continue };
         let stored = u32::try_from(frame.len()).unwrap_or(u32::MAX);
         entries.push(Entry { extent: block.extent, place, stored, summary: None });
     }

@@ -13,6 +13,17 @@ use wire::time::Time;
 /// for a user looks for each call of the user: hundreds.
 const BITS_PER_TERM: usize = 16;
 
+/// Bit of the kinds: the filter has the hours of the events. Programs before it look at the bits of kinds only.
+const HAS_HOURS: u32 = 1 << 31;
+
+/// Most hours in a filter: a block of more is one of a log that is no journal of events as they happen.
+const HOURS_MAX: usize = 256;
+
+/// Most hours that are looked for one by one.
+const HOURS_SOUGHT_MAX: u64 = 48;
+
+const HOUR_US: i64 = 3_600_000_000;
+
 /// Bits that are set for each name.
 const PROBES: u64 = 8;
 
@@ -42,8 +53,17 @@ impl Term {
         Term::new(b'c', call)
     }
 
+    /// An hour since 1970.
+    fn hour(hour: i64) -> Term {
+        Term::of(b't', &hour.to_le_bytes())
+    }
+
     fn new(field: u8, text: &str) -> Term {
-        Term(xxhash_rust::xxh3::xxh3_64_with_seed(text.as_bytes(), u64::from(field)))
+        Term::of(field, text.as_bytes())
+    }
+
+    fn of(field: u8, bytes: &[u8]) -> Term {
+        Term(xxhash_rust::xxh3::xxh3_64_with_seed(bytes, u64::from(field)))
     }
 
     /// The bits of this name in a filter of this length.
@@ -74,8 +94,16 @@ impl Summary {
     /// Whether an event from `since` to `until` may be in the block.
     #[must_use]
     pub fn may_have_time(&self, since: Option<Time>, until: Option<Time>) -> bool {
-        since.is_none_or(|since| since.micros() <= self.until)
-            && until.is_none_or(|until| until.micros() >= self.since)
+        let from = since.map_or(self.since, |since| since.micros().max(self.since));
+        let to = until.map_or(self.until, |until| until.micros().min(self.until));
+        from <= to && self.may_have_hour(from.div_euclid(HOUR_US), to.div_euclid(HOUR_US))
+    }
+
+    /// Whether an event of these hours may be in the block. Files that are read at once from their starts are weeks
+    /// apart, so that the times between the first and the last event are not those of the events.
+    fn may_have_hour(&self, from: i64, to: i64) -> bool {
+        let is_known = self.kinds & HAS_HOURS != 0 && from.abs_diff(to) < HOURS_SOUGHT_MAX;
+        !is_known || (from..=to).any(|hour| self.may_have(Term::hour(hour)))
     }
 
     /// Whether an event with this name may be in the block.
@@ -97,11 +125,18 @@ pub struct Collector {
     until: i64,
     kinds: u32,
     terms: BTreeSet<Term>,
+    hours: BTreeSet<i64>,
 }
 
 impl Default for Collector {
     fn default() -> Collector {
-        Collector { since: i64::MAX, until: i64::MIN, kinds: 0, terms: BTreeSet::new() }
+        Collector {
+            since: i64::MAX,
+            until: i64::MIN,
+            kinds: 0,
+            terms: BTreeSet::new(),
+            hours: BTreeSet::new(),
+        }
     }
 }
 
@@ -111,6 +146,9 @@ impl Collector {
         let time = content.time.micros();
         (self.since, self.until) = (self.since.min(time), self.until.max(time));
         self.kinds |= kind_bit(content.kind);
+        if self.hours.len() <= HOURS_MAX {
+            self.hours.insert(time.div_euclid(HOUR_US));
+        }
         self.terms.extend([Term::job(&content.job), Term::user(&content.user), Term::call(call)]);
         for party in content.from.split(',').chain(content.to.split(',')).map(str::trim) {
             self.terms.insert(Term::host(party));
@@ -122,7 +160,11 @@ impl Collector {
 
     /// Returns the summary of the events so far, and starts another one.
     pub fn finish(&mut self) -> Summary {
-        let Collector { since, until, kinds, terms } = std::mem::take(self);
+        let Collector { since, until, mut kinds, mut terms, hours } = std::mem::take(self);
+        if hours.len() <= HOURS_MAX {
+            kinds |= HAS_HOURS;
+            terms.extend(hours.into_iter().map(Term::hour));
+        }
         let mut filter = vec![0; (terms.len() * BITS_PER_TERM).div_ceil(8)];
         let len = filter.len() as u64 * 8;
         for bit in terms.into_iter().flat_map(|term| term.bits(len)) {
@@ -136,6 +178,8 @@ impl Collector {
 fn place(bit: u64) -> (usize, u8) {
     (usize::try_from(bit / 8).expect("a filter fits in memory"), 1 << (bit % 8))
 }
+
+const _: () = assert!(Kind::ALL.len() < 31);
 
 fn kind_bit(kind: Kind) -> u32 {
     1 << Kind::ALL.iter().position(|known| *known == kind).expect("it is one of all")
@@ -186,6 +230,29 @@ mod tests {
         let at = |micros| Some(Time::from_micros(micros));
         assert!(!summary.may_have_time(at(1100), None) && !summary.may_have_time(None, at(99)));
         assert!(summary.may_have_time(at(1099), at(5000)) && summary.may_have_time(at(0), at(100)));
+    }
+
+    #[test]
+    fn hours_between_the_first_and_the_last_event_without_events_are_denied() {
+        let hours = |hours: &[i64]| {
+            let mut collector = Collector::default();
+            for hour in hours {
+                collector.add(&content(hour * HOUR_US + 5), "");
+            }
+            collector.finish()
+        };
+        let at = |hour: i64, micros| Some(Time::from_micros(hour * HOUR_US + micros));
+        let weeks_apart = hours(&[-1, 0, 500]);
+        assert!(!weeks_apart.may_have_time(at(200, 0), at(201, 0)));
+        for hour in [-1, 0, 500] {
+            assert!(weeks_apart.may_have_time(at(hour, 5), at(hour, 5)), "{hour}");
+            assert!(weeks_apart.may_have_time(at(hour - 20, 0), at(hour + 20, 0)), "{hour}");
+        }
+        assert!(!weeks_apart.may_have_time(at(500, 6), None) && !weeks_apart.may_have_time(None, at(-1, 4)));
+        assert!(weeks_apart.may_have_time(at(1, 0), at(499, 0)), "more hours than are looked for");
+        let all: Vec<i64> = (0..i64::try_from(HOURS_MAX).expect("few") + 2).map(|nth| nth * 2).collect();
+        assert!(hours(&all).may_have_time(at(1, 0), at(1, 9)), "more hours than are kept");
+        assert!(!hours(&all[..HOURS_MAX]).may_have_time(at(1, 0), at(1, 9)));
     }
 
     #[test]

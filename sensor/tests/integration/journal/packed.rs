@@ -7,12 +7,17 @@ use sensor::journal::Config;
 use sensor::journal::frame::Body;
 use sensor::journal::packer::Step;
 use sensor::journal::packing::Packing;
+use sensor::journal::reader::Choose;
 use sensor::report::outbox::Outbox;
 use sensor::segments::chain;
 use sensor::segments::packed::directory::MAGIC;
+use sensor::segments::packed::summary::Summary;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use wire::event::Fields;
+use wire::text_regex::TextRegex;
+use wire::time::Time;
 use wire::version::Trailing;
 
 const CONFIG: Config = Config { segment_len_bytes: 40_000, budget_bytes: u64::MAX };
@@ -215,11 +220,11 @@ fn a_reader_that_chooses_blocks_reads_only_those() {
     read(&mut writer, 20_000);
     pack(&writer);
     let reader = writer.journal.reader();
-    let at = |line: i64| Some(wire::time::Time::from_micros(line));
+    let at = |line: i64| Some(Time::from_micros(line));
     let is_wanted = |event: &wire::event::Event| (9000..9100).contains(&event.content.time.micros());
     let expected = reader.read(0, usize::MAX, is_wanted).unwrap();
     assert_eq!((expected.events.len(), expected.cursor), (100, 20_000));
-    let choosing = reader.choosing(move |summary| summary.may_have_time(at(9000), at(9099)));
+    let choosing = reader.choosing(Within(at(9000), at(9099)));
     let mut looked_at = 0;
     let count = |event: &wire::event::Event| {
         looked_at += 1;
@@ -227,10 +232,30 @@ fn a_reader_that_chooses_blocks_reads_only_those() {
     };
     let found = choosing.read(0, usize::MAX, count).unwrap();
     assert_eq!(found, expected);
-    assert!(looked_at < 12_000, "{looked_at} with the open segment");
+    assert_eq!(looked_at, 100, "no other event is made");
     let before = disk.reads();
-    let none = reader.choosing(|_| false).read(0, usize::MAX, |_| true).unwrap();
-    assert!(disk.reads() - before < 10 && none.cursor == 20_000 && none.missed == 0);
+    let none = reader.choosing(Within(at(30_000), None)).read(0, usize::MAX, |_| true).unwrap();
+    assert!(none.cursor == 20_000 && none.missed == 0);
+    let whole = reader.clone().read(0, usize::MAX, |_| true).unwrap();
+    assert!((disk.reads() - before) < 60, "no block is read twice");
+    assert_eq!(whole.events.len(), 20_000, "a choice of events is not cached as a whole block");
+}
+
+/// Chooses events of these times.
+struct Within(Option<Time>, Option<Time>);
+
+impl Choose for Within {
+    fn chooses(&self, summary: &Summary) -> bool {
+        summary.may_have_time(self.0, self.1)
+    }
+
+    fn regex(&self) -> Option<&TextRegex> {
+        None
+    }
+
+    fn fits(&self, event: &dyn Fields) -> bool {
+        self.0.is_none_or(|since| event.time() >= since) && self.1.is_none_or(|until| event.time() <= until)
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ use wire::api::events::{DomainEventsParams, Event, Events, EventsParams, SensorE
 use wire::api::{Request, Span, UnixTime};
 use wire::backoff::Backoff;
 use wire::event::Kind;
+use wire::text_regex::TextRegex;
 
 /// Events requested at a time.
 const PAGE: u64 = 1_000;
@@ -61,6 +62,7 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from
   visperf events --follow --kind job_start --kind job_end
   visperf events --call slurm:17
   visperf events --user mrossi --host wn01 --since 1h
+  visperf events --regex 'signal (9|11)' --since 7d
   visperf events --kind node_down --since 90d --from /srv/grid-history
   visperf events --json --follow | jq -r .kind")]
 pub(crate) struct Args {
@@ -86,6 +88,10 @@ pub(crate) struct Args {
     /// Only events from or to this host, with or without its domain
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
+    /// Only events with a text that this regular expression matches: the job, the user, the parties or an
+    /// attribute; (?i) at its start ignores case
+    #[arg(long, value_name = "REGEX")]
+    regex: Option<TextRegex>,
     #[command(flatten)]
     between: Between,
     /// Maximum number of events: the newest ones, printed oldest first; with --follow or --cursor the next
@@ -180,6 +186,7 @@ impl Args {
             on_host: self.host.clone(),
             kind: self.kind.clone(),
             call: self.call.clone(),
+            regex: self.regex.clone(),
             since: self.between.since.map(UnixTime),
             until: self.between.until.map(UnixTime),
             ..EventsParams::default()
