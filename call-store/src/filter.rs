@@ -11,6 +11,13 @@ use wire::event::Outcome;
 use wire::name_match::{has_wildcard, is_wildcard};
 use wire::time::Time;
 
+/// Tables, and the columns of theirs that have an index in the order of time.
+const HOSTS: (&str, &str) = ("call_host", "host");
+const ALIASES: (&str, &str) = ("call_alias", "alias");
+const USERS: (&str, &str) = ("call", "user");
+const NAMES: (&str, &str) = ("call", "name");
+const OUTCOMES: (&str, &str) = ("call", "outcome");
+
 /// What is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
@@ -101,57 +108,80 @@ pub(crate) fn glob(pattern: &str) -> String {
 }
 
 impl Source {
-    /// Adds `SELECT … FROM … WHERE …` of the rows that match, without the page.
-    fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: &str, query: Query<'_>) {
-        sql.push(format!("SELECT {columns} FROM "));
+    /// Adds `SELECT … FROM … WHERE …` of the rows that match, without the page. Other columns than those of the
+    /// source's index are read of matching rows only, if they are requested.
+    fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: Option<&str>, query: Query<'_>) {
+        sql.push(format!("SELECT {} FROM ", columns.unwrap_or("1")));
+        let needs_row = columns.is_some() || self.filters_by_row(query.params);
+        let by = |sql: &mut QueryBuilder<Sqlite>, (table, column): (&str, &str), value: &str| {
+            let row = if needs_row { " CROSS JOIN call AS c ON c.key = i.key" } else { "" };
+            sql.push(format!("{table} AS i{row} WHERE i.{column} = ")).push_bind(value.to_owned());
+        };
         match self {
-            Source::Time => sql.push("call AS c INDEXED BY call_by_time WHERE TRUE"),
-            // The condition is that of the index, word for word.
-            Source::NotEnded => sql.push("call AS c INDEXED BY call_not_ended WHERE c.state <> 'ended'"),
+            Source::Time => {
+                sql.push("call AS c INDEXED BY call_by_time WHERE TRUE");
+            }
+            Source::NotEnded => {
+                // The condition is that of the index, word for word.
+                sql.push("call AS c INDEXED BY call_not_ended WHERE c.state <> 'ended'");
+            }
             Source::Index(index, column, value) => {
                 sql.push(format!("call AS c INDEXED BY {index} WHERE c.{column} = "));
-                sql.push_bind(value.clone())
+                sql.push_bind(value.clone());
             }
             Source::Ids(from, to) => {
                 sql.push("call AS c INDEXED BY call_by_id WHERE c.id >= ").push_bind(from.clone());
-                sql.push(" AND c.id < ").push_bind(to.clone())
+                sql.push(" AND c.id < ").push_bind(to.clone());
             }
-            Source::Host(host) => {
-                sql.push("call_host AS i CROSS JOIN call AS c ON c.key = i.key WHERE i.host = ");
-                sql.push_bind(host.clone())
-            }
-            Source::Alias(alias) => {
-                sql.push("call_alias AS i CROSS JOIN call AS c ON c.key = i.key WHERE i.alias = ");
-                sql.push_bind(alias.clone())
-            }
-        };
+            Source::Host(host) => by(sql, HOSTS, host),
+            Source::Alias(alias) => by(sql, ALIASES, alias),
+        }
         self.push_filters(sql, query.params);
         if let Owners::Only(users) = query.owners {
-            sql.push(" AND c.user IN (");
-            let mut names = sql.separated(", ");
-            for user in users {
-                names.push_bind(user.clone());
-            }
-            sql.push(")");
+            self.push_indexed(sql, USERS, users);
         }
     }
 
-    /// The column by whose index rows are in the order of time.
-    fn latest(&self) -> &'static str {
+    /// The table by whose columns `latest_us` and `key` rows are found in the order of time.
+    fn table(&self) -> &'static str {
         match self {
-            Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) => "c.latest_us",
-            Source::Host(_) | Source::Alias(_) => "i.latest_us",
+            Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) => "c",
+            Source::Host(_) | Source::Alias(_) => "i",
         }
+    }
+
+    /// Whether a filter looks at the row of a call, and not only at indexes.
+    fn filters_by_row(&self, params: &CallsParams) -> bool {
+        let CallsParams { call, name, state, .. } = params;
+        call.is_some() || name.as_deref().is_some_and(has_wildcard) || state.is_some()
+    }
+
+    /// Adds a filter for rows that have one of these values in an index: it is quicker to look there than at
+    /// the row.
+    fn push_indexed<T: AsRef<str>>(
+        &self,
+        sql: &mut QueryBuilder<Sqlite>,
+        (table, column): (&str, &str),
+        values: &[T],
+    ) {
+        let index = if table == "call" { format!(" INDEXED BY call_by_{column}") } else { String::new() };
+        sql.push(format!(" AND EXISTS (SELECT 1 FROM {table} AS x{index} WHERE x.{column} IN ("));
+        let mut list = sql.separated(", ");
+        for value in values {
+            list.push_bind(value.as_ref().to_owned());
+        }
+        let own = self.table();
+        sql.push(format!(") AND x.latest_us = {own}.latest_us AND x.key = {own}.key)"));
     }
 
     fn push_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
         let CallsParams { call, name, job, user, on_host, state, outcome, since, until, .. } = params;
-        let latest = self.latest();
+        let own = self.table();
         if let Some(since) = since {
-            sql.push(format!(" AND {latest} >= ")).push_bind(since.0.micros());
+            sql.push(format!(" AND {own}.latest_us >= ")).push_bind(since.0.micros());
         }
         if let Some(until) = until {
-            sql.push(format!(" AND {latest} <= ")).push_bind(until.0.micros());
+            sql.push(format!(" AND {own}.latest_us <= ")).push_bind(until.0.micros());
         }
         match call {
             Some(call) if has_wildcard(call) => {
@@ -163,51 +193,43 @@ impl Source {
             }
             Some(_) | None => {}
         }
-        match name {
+        let is_by = |sought: &str| matches!(self, Source::Index(index, ..) if *index == sought);
+        // The sources by name are all that match.
+        match name.as_ref().filter(|_| !is_by("call_by_name")) {
             Some(name) if has_wildcard(name) => {
                 sql.push(" AND c.name GLOB ").push_bind(glob(name));
             }
-            Some(name) => {
-                sql.push(" AND c.name = ").push_bind(name.clone());
-            }
+            Some(name) => self.push_indexed(sql, NAMES, &[name]),
             None => {}
         }
-        if let Some(user) = user {
-            sql.push(" AND c.user = ").push_bind(user.clone());
+        if let Some(user) = user.as_ref().filter(|_| !is_by("call_by_user")) {
+            self.push_indexed(sql, USERS, &[user]);
         }
         if let Some(state) = state {
             sql.push(" AND c.state = ").push_bind(state.as_str());
         }
-        if !outcome.is_empty() {
-            sql.push(" AND c.outcome IN (");
-            let mut words = sql.separated(", ");
-            for outcome in outcome {
-                words.push_bind(outcome.as_str());
-            }
-            sql.push(")");
+        if !outcome.is_empty() && !is_by("call_by_outcome") {
+            let words: Vec<&str> = outcome.iter().map(|outcome| outcome.as_str()).collect();
+            self.push_indexed(sql, OUTCOMES, &words);
         }
-        let mut has = |table: &str, column: &str, value: &String| {
-            sql.push(format!(" AND EXISTS (SELECT 1 FROM {table} AS x WHERE x.{column} = "));
-            sql.push_bind(value.clone()).push(" AND x.latest_us = c.latest_us AND x.key = c.key)");
-        };
         if let Some(host) = on_host.as_ref().filter(|_| !matches!(self, Source::Host(_))) {
-            has("call_host", "host", host);
+            self.push_indexed(sql, HOSTS, &[host]);
         }
         let is_by_alias = matches!(self, Source::Alias(_)) && call.is_none();
         if let Some(job) = job.as_ref().filter(|_| !is_by_alias) {
-            has("call_alias", "alias", job);
+            self.push_indexed(sql, ALIASES, &[job]);
         }
     }
 
     /// The rows of a page: at most `limit` after `after`, in the order of the query.
     pub(crate) fn page(&self, query: Query<'_>, after: Option<&Place>, limit: i64) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("");
-        self.push_select(&mut sql, COLUMNS, query);
+        self.push_select(&mut sql, Some(COLUMNS), query);
         let (than, order) = match query.params.order {
             CallOrder::Newest => ("<", "DESC"),
             CallOrder::Oldest => (">", "ASC"),
         };
-        let latest = self.latest();
+        let latest = format!("{}.latest_us", self.table());
         if let Some(Place { latest: at, id }) = after {
             let at = at.map_or(i64::MIN, Time::micros);
             sql.push(format!(" AND {latest} {than}= ")).push_bind(at);
@@ -221,7 +243,7 @@ impl Source {
     /// The number of rows that match, counted up to `most`.
     pub(crate) fn count(&self, query: Query<'_>, most: i64) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("SELECT COUNT(*) FROM (");
-        self.push_select(&mut sql, "1", query);
+        self.push_select(&mut sql, None, query);
         sql.push(" LIMIT ").push_bind(most).push(")");
         sql
     }
