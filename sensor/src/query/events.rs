@@ -188,7 +188,10 @@ impl Events {
         let reading = move || {
             let limit = wanted.limit - found.len();
             let reader = reader.choosing(Chosen::new(&wanted, &joiner));
-            let take = |event: &Event| Some(add(&mut found, event, &joiner));
+            let take = |event: &Event| {
+                add(&mut found, event, &joiner);
+                Some(())
+            };
             let page = reader.read_some(cursor, limit, LOOKED_AT_MAX, take).map_err(unreadable)?;
             Ok((page, found))
         };

@@ -181,10 +181,8 @@ fn texts(event: &Value) -> Vec<String> {
         panic!("no attributes in {event:?}")
     };
     for (_, value) in attributes {
-        match value {
-            Value::Array(all) => texts.extend(all.iter().filter_map(Value::as_text).map(str::to_owned)),
-            value => texts.extend(value.as_text().map(str::to_owned)),
-        }
+        let list = if let Value::Array(all) = value { all.as_slice() } else { std::slice::from_ref(value) };
+        texts.extend(list.iter().filter_map(Value::as_text).map(str::to_owned));
     }
     texts
 }

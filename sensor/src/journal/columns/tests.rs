@@ -143,9 +143,9 @@ proptest! {
     ) {
         let packed = pack(&frames(0, &bodies)).expect("it is what this program writes");
         let block = EncodedBlock::parse(&packed).expect("it is whole");
-        let batches = bodies.iter().filter_map(|body| match body {
-            Body::Batch(batch) => Some(batch),
-            _ => None,
+        let batches = bodies.iter().filter_map(|body| {
+            let Body::Batch(batch) = body else { return None };
+            Some(batch)
         });
         let events = batches.flat_map(|batch| batch.records.iter().zip(0..).map(move |(record, nth)| Taken {
             number: batch.first.wrapping_add(nth),
