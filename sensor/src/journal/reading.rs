@@ -105,9 +105,10 @@ impl<'a> Reading<'a> {
         let encoded = packed.encoded(entry).map_err(Error::disk("read a segment"))?;
         let mut batch = DecodedBatch { first, next: first, events: Vec::new(), end: at + u64::from(len) };
         let taken = encoded.and_then(|encoded| self.take(&EncodedBlock::parse(&encoded)?, u64::from(count)));
-        if let Some(taken) = taken {
+        let events = taken.and_then(|taken| taken.into_iter().map(|taken| self.event(taken)).collect());
+        if let Some(events) = events {
             batch.next += u64::from(count);
-            batch.events.extend(taken.into_iter().filter_map(|taken| self.event(taken)));
+            batch.events = events;
         }
         Ok(Some(batch))
     }

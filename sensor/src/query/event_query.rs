@@ -16,6 +16,7 @@ use wire::text_regex::TextRegex;
 
 /// Longest wait for a first event: below the timeout of a call.
 const WAIT_MAX: Duration = Duration::from_secs(25);
+
 /// Parameters of a query.
 pub(super) struct EventQuery {
     pub(super) limit: usize,
