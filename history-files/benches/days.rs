@@ -55,6 +55,7 @@ fn series(rng: &mut Rng, host: &str, number: u32) -> HistorySeries {
             last: real(value),
             increase: is_counter.then(|| real(step)),
             increase_secs: is_counter.then_some(60.0),
+            rate: is_counter.then_some(step / 60.0),
         }
     };
     HistorySeries {

@@ -328,7 +328,8 @@ INLINE void fill_life(struct life *life, u32 kind, struct task_struct *task)
 	life->uid = task->cred->uid.val;
 	life->padding = 0;
 	life->cgroup = cgroup(task);
-	__builtin_memcpy(life->name, task->comm, sizeof life->name);
+	/* At the end the current thread is the last one of the process, which may have a name of its own. */
+	__builtin_memcpy(life->name, task->group_leader->comm, sizeof life->name);
 	__builtin_memset(&life->sums, 0, sizeof life->sums);
 }
 

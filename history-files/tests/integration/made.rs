@@ -50,6 +50,7 @@ pub(crate) fn history() -> History {
             last: whole(value + 59),
             increase: Some(whole(60)),
             increase_secs: Some(59.5),
+            rate: Some(60.0 / 59.5),
         }
     };
     let times = [0, 60].into_iter().chain(120..130);

@@ -307,6 +307,7 @@ fn summary(point: &Point) -> StepSummary {
         last: number(bucket.last),
         increase: bucket.increase.map(number),
         increase_secs: bucket.increase.map(|_| Duration::from_millis(bucket.increase_millis).as_secs_f64()),
+        rate: point.rate,
     }
 }
 
@@ -396,10 +397,15 @@ fn chosen(mut found: History, params: &HistoryParams) -> History {
 
 #[allow(clippy::cast_precision_loss)]
 fn mean(series: &HistorySeries) -> f64 {
-    let mean = |summary: &StepSummary| summary.sum.as_f64() / summary.count.max(1) as f64;
+    let is_counter = series.semantics == SemanticsAnswer::Counter;
+    let of_step = |step: &StepSummary| match is_counter {
+        true => step.rate,
+        false => Some(step.sum.as_f64() / step.count.max(1) as f64),
+    };
     let values = series.samples.iter().map(|sample| sample.value.as_f64());
-    let sum: f64 = values.chain(series.summaries.iter().map(mean)).sum();
-    sum / (series.samples.len() + series.summaries.len()).max(1) as f64
+    let values = values.chain(series.summaries.iter().filter_map(of_step));
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count.max(1))
 }
 
 fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {

@@ -270,6 +270,33 @@ fn root_short_lives_are_all_reported() {
 }
 
 #[test]
+fn root_an_ended_process_has_the_name_of_its_first_thread() {
+    // The first thread ends (`exit` is 60 on x86-64, 93 elsewhere) before one with a name of its own.
+    let work = "import ctypes,platform,threading,time\nlibc=ctypes.CDLL(None)\ndef work():\n libc.prctl(15,b'worker',0,0,0)\n \
+                time.sleep(.2)\nthreading.Thread(target=work).start()\n\
+                libc.syscall(60 if platform.machine()=='x86_64' else 93,0)";
+    for mut way in ways().into_iter().filter(|way| way.kind() == Kind::BpfChanged) {
+        let mut view = View::default();
+        way.sweep(1, &mut view).expect("a sweep");
+        let from = view.lives.next();
+        let mut child = start("python3", &["-c", work]);
+        let pid = child.0.id();
+        let started = Instant::now();
+        let life = loop {
+            // What is not drained at once is lost beside other tests.
+            way.drain(&mut view);
+            child.0.try_wait().expect("it is our child");
+            if let Some(life) = view.lives.since(from).0.find(|life| life.key.pid == pid) {
+                break life.clone();
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "its end is not reported");
+            std::thread::yield_now();
+        };
+        assert!(life.name.starts_with("python"), "{life:?}");
+    }
+}
+
+#[test]
 fn root_short_lives_are_reported_without_programs_in_the_kernel_too() {
     let ChosenSource { mut source, reasons } =
         choose(Path::new(PROC), Some(Kind::Procfs)).expect("it always works");

@@ -295,6 +295,7 @@ mod tests {
             last: value(last),
             increase: increase.map(|(increase, _)| value(increase)),
             increase_secs: increase.map(|(_, secs)| secs),
+            rate: increase.map(|(increase, secs)| increase / secs),
         }
     }
 

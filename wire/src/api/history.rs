@@ -265,6 +265,9 @@ pub struct StepSummary {
     /// metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub increase_secs: Option<f64>,
+    /// Increase of a counter per second, as with the aggregate `rate`. Absent for other metrics, and where only one sample is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
 }
 
 /// Part of an answer, and what it was read from.

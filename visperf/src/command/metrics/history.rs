@@ -4,7 +4,9 @@
 
 #[cfg(feature = "export")]
 mod exported;
+mod overall;
 mod plot;
+mod rows;
 
 use super::Args;
 use crate::client::NO_METHOD;
@@ -13,15 +15,12 @@ use crate::command::query::LIMIT_MAX;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::OfDomain;
-use crate::output::figures::{bytes, number};
-use crate::output::sparkline::sparkline;
-use crate::output::table::{Cell, Table};
-use crate::output::times::{self, in_table, offset_now, shown as shown_time};
-use crate::output::{Color, Output, note};
+use crate::output::note;
+use crate::output::times::{self, shown as shown_time};
 use ::client::Error;
 use ::client::typed::About;
 use jiff::tz::TimeZone;
-use serde_json::Value as Json;
+use overall::Overall;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::api::domain::{Host, HostState, HostsParams};
@@ -36,8 +35,8 @@ use wire::time::Time;
 /// Code of a fault that the parameters caused.
 const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
 
-/// Values of a sparkline, at most: neighbours are merged beyond.
-const SPARKS: usize = 40;
+/// Name of the tier of samples.
+const TIER_RAW: &str = "raw";
 
 /// Marks that are noted, the newest.
 const MARKS_SHOWN: usize = 3;
@@ -144,6 +143,8 @@ fn step(text: &str) -> Result<Duration, String> {
 struct OfHost {
     host: String,
     series: HistorySeries,
+    /// Figures of the samples, where their summaries were requested.
+    overall: Option<Overall>,
 }
 
 /// Answers of all hosts.
@@ -178,31 +179,36 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     let mut client = Client::new(&args.query.target);
     let params = params(args);
     let Some(mut found) = found(&mut client, args, &params)? else { return Ok(false) };
+    if params.aggregate == Aggregate::Summary {
+        for OfHost { series, overall, .. } in &mut found.series {
+            *overall = Some(overall::of(series, params.by != GroupBy::Series));
+        }
+    }
     if let Some(top) = args.past.top {
         found.series.sort_by(|a, b| mean(&b.series).total_cmp(&mean(&a.series)));
         found.series.truncate(usize::try_from(top).unwrap_or(usize::MAX));
     }
     let mut output = args.query.width.output();
     if args.query.json {
-        found.series.iter().try_for_each(|one| output.json(&json(one)))?;
+        found.series.iter().try_for_each(|one| output.json(&rows::json(one)))?;
     } else if args.past.csv {
-        csv(&found.series, &mut output)?;
+        rows::csv(&found.series, &mut output)?;
     } else if found.series.is_empty() {
         if !args.past.is_exported() {
             check_name(&mut client, args)?;
         }
         note("no value is stored for this time and these metrics");
     } else if args.past.values {
-        values(&found.series, &mut output)?;
+        rows::values(&found.series, &mut output)?;
     } else {
         if args.past.plot {
             plot::print(&found.series, &args.between, &mut output)?;
         }
-        summary(&found.series, &mut output)?;
+        rows::summary(&found.series, &mut output)?;
     }
     output.flush()?;
     if !args.query.json && !args.past.csv {
-        notes(&found);
+        notes(&found, params.aggregate);
     }
     found.copied.iter().chain(&found.missing).for_each(|missing| note(&clean(missing)));
     #[cfg(feature = "export")]
@@ -219,13 +225,17 @@ fn params(args: &Args) -> HistoryParams {
         Some("domain") => (GroupBy::Domain, None),
         Some(label) => (GroupBy::Label, Some(label.to_owned())),
     };
+    let Past { step, values, csv, .. } = &args.past;
+    // Its figures are those of the samples, however long the steps are.
+    let is_table = !args.query.json && !values && !csv && *step != Some(Duration::ZERO);
+    let aggregate = if is_table { Aggregate::Summary } else { Aggregate::Auto };
     HistoryParams {
         name: args.name.clone(),
         labels: Named(args.label.clone()),
         since: args.between.since.map(UnixTime),
         until: args.between.until.map(UnixTime),
         step: args.past.step.map(Span),
-        aggregate: args.past.agg.map_or(Aggregate::Auto, Aggregate::from),
+        aggregate: args.past.agg.map_or(aggregate, Aggregate::from),
         by,
         label,
         top: args.past.top,
@@ -341,7 +351,7 @@ impl Found {
         self.add(String::new(), answer);
         self.series.extend(series.into_iter().map(|series| {
             let host = series.host.as_deref().unwrap_or_default().to_owned();
-            OfHost { host, series }
+            OfHost { host, series, overall: None }
         }));
     }
 
@@ -369,7 +379,11 @@ impl Found {
                 None => self.oldest.push(age),
             }
         }
-        self.series.extend(answer.series.into_iter().map(|series| OfHost { host: host.clone(), series }));
+        self.series.extend(answer.series.into_iter().map(|series| OfHost {
+            host: host.clone(),
+            series,
+            overall: None,
+        }));
     }
 }
 
@@ -399,83 +413,16 @@ fn mean(series: &HistorySeries) -> f64 {
     sum / series.samples.len().max(1) as f64
 }
 
-fn json(one: &OfHost) -> Json {
-    let mut json = serde_json::to_value(&one.series).unwrap_or_default();
-    if let Json::Object(members) = &mut json {
-        members.insert("host".to_owned(), one.host.clone().into());
-    }
-    json
-}
-
-fn csv(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
-    output.line("host,metric,labels,time,value")?;
-    for one in series {
-        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
-        let head =
-            [&one.host, one.series.name.as_str(), &one.series.labels.to_string()].map(quoted).join(",");
-        for sample in &one.series.samples {
-            let value = crate::output::figures::metric_value(sample.value);
-            output.line(&format!("{head},{},{value}", shown_time(sample.time.0, &TimeZone::UTC)))?;
-        }
-    }
-    Ok(())
-}
-
-fn figure(series: &HistorySeries, value: f64) -> String {
-    match series.unit.as_str() {
-        "bytes" | "bytes/s" => bytes(value),
-        _ => number(value),
-    }
-}
-
-fn summary(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["HOST", "METRIC", "LABELS", "MIN", "AVG", "MAX", "LAST", "UNIT", "TREND"];
-    let mut table = Table::new(&heads).spares(&["HOST", "UNIT", "AVG"]);
-    for one in series {
-        let series = &one.series;
-        let values: Vec<f64> = series.samples.iter().map(|sample| sample.value.as_f64()).collect();
-        let (min, max) = values
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| (min.min(*value), max.max(*value)));
-        let last = values.last().copied().unwrap_or_default();
-        let figure = |value| Cell::figure(figure(series, value));
-        table.row(vec![
-            Cell::text(&one.host),
-            Cell::text(&series.name).color(Color::Name),
-            Cell::text(series.labels.to_string()),
-            figure(min),
-            figure(mean(series)),
-            figure(max),
-            figure(last),
-            Cell::whole(&series.unit).color(Color::Dim),
-            Cell::whole(sparkline(&values, SPARKS)),
-        ]);
-    }
-    table.print(output)
-}
-
-fn values(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
-    let zone = TimeZone::system();
-    let heads = ["HOST", "METRIC", "TIME", "VALUE", "UNIT", "LABELS"];
-    let mut table = Table::new(&heads).spares(&["HOST"]).offset(offset_now(&zone));
-    for one in series {
-        for sample in &one.series.samples {
-            table.row(vec![
-                Cell::text(&one.host),
-                Cell::text(&one.series.name).color(Color::Name),
-                Cell::time(in_table(sample.time.0, &zone, output)),
-                Cell::figure(figure(&one.series, sample.value.as_f64())),
-                Cell::whole(&one.series.unit).color(Color::Dim),
-                Cell::text(one.series.labels.to_string()),
-            ]);
-        }
-    }
-    table.print(output)
-}
-
 /// What was read, how far back it reaches, and what is missing.
-fn notes(found: &Found) {
+fn notes(found: &Found, aggregate: Aggregate) {
     let zone = TimeZone::system();
+    let is_percentile = matches!(aggregate, Aggregate::P50 | Aggregate::P95 | Aggregate::P99);
+    if is_percentile && found.tiers.iter().any(|tier| tier != TIER_RAW) {
+        note(
+            "percentiles are those of the means of minutes or hours; a step below a minute, as --step 30s, gives those of \
+             the samples, as far back as these are stored",
+        );
+    }
     let reach = |age: &TierAge| format!("{} since {}", age.tier, shown_time(age.time.0, &zone));
     let reach: Vec<String> = found.oldest.iter().map(reach).collect();
     if !found.tiers.is_empty() && !reach.is_empty() {

@@ -2,7 +2,8 @@
 //!
 //! Rule: what has one name, and so one unit, is drawn together. Not here: how lines are drawn (`output::plot`).
 
-use super::{OfHost, figure, mean};
+use super::rows::figure;
+use super::{OfHost, mean};
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::Between;
