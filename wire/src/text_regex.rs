@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// Most characters of an expression.
 const LEN_MAX: usize = 1_000;
 
-/// Limit on a compiled expression, in bytes.
+/// Limit on a compiled expression, and on what a search keeps of its automaton, in bytes.
 const COMPILED_MAX_BYTES: usize = 1 << 20;
 
 /// A regular expression in the syntax of the crate `regex`. Expressions are equal if their texts are.
@@ -59,7 +59,8 @@ impl FromStr for TextRegex {
         if len > LEN_MAX {
             return Err(TextRegexError::Long(len));
         }
-        match RegexBuilder::new(text).size_limit(COMPILED_MAX_BYTES).build() {
+        let mut builder = RegexBuilder::new(text);
+        match builder.size_limit(COMPILED_MAX_BYTES).dfa_size_limit(COMPILED_MAX_BYTES).build() {
             Ok(regex) => Ok(TextRegex(regex)),
             Err(Error::CompiledTooBig(_)) => Err(TextRegexError::Large),
             Err(error) => {

@@ -21,8 +21,10 @@ pub(super) struct DecodedBatch {
     /// Sequence number of the first event of the frame, and the one after its last event.
     pub(super) first: u64,
     pub(super) next: u64,
-    /// The events, with their sequence numbers: all in cached entries, at least one; else the requested ones.
+    /// The events, with their sequence numbers: all of them, or those that a reader requested.
     pub(super) events: Vec<(u64, Event)>,
+    /// Whether these are all.
+    pub(super) is_whole: bool,
     /// End of the frame in the segment, in bytes.
     pub(super) end: u64,
 }
@@ -55,9 +57,10 @@ impl BatchCache {
         Some(batch)
     }
 
-    /// Caches a frame. A frame without events is not cached: another frame may later have its place.
+    /// Caches a frame with all its events. A frame without events is not cached: another frame may later have its
+    /// place.
     pub(super) fn put(&self, place: Place, batch: &Arc<DecodedBatch>) {
-        if !batch.events.is_empty() {
+        if batch.is_whole && !batch.events.is_empty() {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).put(place, batch);
         }
     }
@@ -97,7 +100,7 @@ mod tests {
         };
         let next = first + events as u64;
         let events = (first..next).map(|number| (number, event.clone())).collect();
-        Arc::new(DecodedBatch { first, next, events, end: place + len })
+        Arc::new(DecodedBatch { first, next, events, is_whole: true, end: place + len })
     }
 
     fn held(cache: &BatchCache) -> (usize, u64) {

@@ -222,7 +222,7 @@ impl Reader {
                         page.cursor = *number;
                         break;
                     }
-                    if choose.is_none_or(|choose| choose.fits(event)) {
+                    if !batch.is_whole || choose.is_none_or(|choose| choose.fits(event)) {
                         page.events.extend(take(*number, event));
                     }
                 }

@@ -76,11 +76,9 @@ impl<'a> Reading<'a> {
             let batch = match self.shared.batches.get(place) {
                 Some(batch) => batch,
                 None => {
-                    let Some((batch, is_whole)) = self.decode()? else { return Ok(None) };
+                    let Some(batch) = self.decode()? else { return Ok(None) };
                     let batch = Arc::new(batch);
-                    if is_whole {
-                        self.shared.batches.put(place, &batch);
-                    }
+                    self.shared.batches.put(place, &batch);
                     batch
                 }
             };
@@ -103,7 +101,8 @@ impl<'a> Reading<'a> {
         };
         let Extent { at, len, first, events: count, .. } = entry.extent;
         let encoded = packed.encoded(entry).map_err(Error::disk("read a segment"))?;
-        let mut batch = DecodedBatch { first, next: first, events: Vec::new(), end: at + u64::from(len) };
+        let (end, is_whole) = (at + u64::from(len), self.choose.is_none());
+        let mut batch = DecodedBatch { first, next: first, events: Vec::new(), is_whole, end };
         let taken = encoded.and_then(|encoded| self.take(&EncodedBlock::parse(&encoded)?, u64::from(count)));
         let events = taken.and_then(|taken| taken.into_iter().map(|taken| self.event(taken)).collect());
         if let Some(events) = events {
@@ -125,32 +124,32 @@ impl<'a> Reading<'a> {
         block.take(decompressor, &|event| choose.fits(event), count)
     }
 
-    /// Decodes the frame at the read position, and returns whether all its events are returned; a frame that
-    /// is no batch gives no events. `None` if there is no frame, or none that can be read.
-    fn decode(&mut self) -> Result<Option<(DecodedBatch, bool)>, Error> {
+    /// Decodes the frame at the read position; a frame that is no batch gives no events. `None` if there is
+    /// no frame, or none that can be read.
+    fn decode(&mut self) -> Result<Option<DecodedBatch>, Error> {
         if let Some(block) = self.decode_block()? {
-            return Ok(Some((block, self.choose.is_none())));
+            return Ok(Some(block));
         }
         self.window.seek(self.at);
         let Some((at, frame)) = self.window.frame()? else { return Ok(None) };
         let end = at + frame.len() as u64;
-        let nothing = DecodedBatch { first: 0, next: 0, events: Vec::new(), end };
+        let nothing = DecodedBatch { first: 0, next: 0, events: Vec::new(), is_whole: true, end };
         match chain::batch_first(frame) {
             Ok(Some(_)) => {}
-            Ok(None) => return Ok(Some((nothing, true))),
-            Err(_) if self.window.goes_on_after_damage() => return Ok(Some((nothing, true))),
+            Ok(None) => return Ok(Some(nothing)),
+            Err(_) if self.window.goes_on_after_damage() => return Ok(Some(nothing)),
             Err(_) => return Ok(None),
         }
         let Some(Body::Batch(batch)) = chain::body(frame) else { return Ok(None) };
         let Batch { first, generation, seen, records, .. } = batch;
         if self.sources.get(generation).is_none() {
             // A batch without events needs no source.
-            return Ok(records.is_empty().then_some((nothing, true)));
+            return Ok(records.is_empty().then_some(nothing));
         }
         let next = first + records.len() as u64;
         let taken = (first..).zip(records).map(|(number, record)| Taken { number, generation, seen, record });
         let events = taken.filter_map(|taken| self.event(taken)).collect();
-        Ok(Some((DecodedBatch { first, next, events, end }, true)))
+        Ok(Some(DecodedBatch { first, next, events, is_whole: true, end }))
     }
 
     /// Returns an event with its number; `None` if its source is not known.

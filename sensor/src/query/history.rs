@@ -26,7 +26,7 @@ use store::reader::{Reader, Selection};
 use store::tier::Tier;
 use wire::api::history::{
     Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, StepSummary, TierAge,
-    TierPart,
+    TierPart, unit_of_rate,
 };
 use wire::api::metrics::{Metric as MetricAnswer, Sample, Semantics as SemanticsAnswer, Value};
 use wire::api::{Span, UnixTime};
@@ -324,8 +324,7 @@ fn shown<P>(found: Answer<P>, series: impl Fn(Subject, Vec<P>) -> HistorySeries)
 fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample>) -> HistorySeries {
     let MetricAnswer { name, labels, unit, semantics, .. } = MetricAnswer::of(&subject.metric);
     let unit = match aggregate {
-        Some(Aggregate::Rate) if unit.is_empty() => "1/s".into(),
-        Some(Aggregate::Rate) => format!("{unit}/s").into(),
+        Some(Aggregate::Rate) => unit_of_rate(&unit),
         Some(Aggregate::Count) => "".into(),
         _ => unit,
     };
@@ -442,6 +441,8 @@ fn ages(oldest: [Option<Time>; 3]) -> impl Iterator<Item = TierAge> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use store::bucket::Bucket;
 
     #[test]
     fn the_default_step_yields_a_few_hundred_values() {
@@ -454,5 +455,33 @@ mod tests {
         check(7 * 86_400, 3600);
         check(5 * 365 * 86_400, 604_800);
         check(u64::from(u32::MAX), 2_592_000);
+    }
+
+    /// One step of a counter of this name, with this value and increase.
+    fn add(merge: &mut Merge, name: &str, value: u64, increase: u64) {
+        let host = HostName::try_from("wn01").expect("a name");
+        let (unit, labels, semantics) = ("seconds".into(), Vec::new(), Semantics::Counter);
+        let metric = Arc::new(Metric { name: name.into(), labels, unit, semantics });
+        let exact = |value| Exact::from(Number::Whole(value));
+        let (increase, increase_millis) = (Some(exact(increase)), 60_000);
+        let bucket = Bucket { increase, increase_millis, ..Bucket::of(exact(value)) };
+        merge.add(&host, &metric, Time::default(), &bucket);
+    }
+
+    #[test]
+    fn the_top_counters_are_those_of_the_highest_rates_in_summaries_too() {
+        for aggregate in [Aggregate::Auto, Aggregate::Summary] {
+            let step = Some(Span(Duration::from_secs(60)));
+            let params = HistoryParams { aggregate, step, top: Some(1), ..HistoryParams::default() };
+            let between = (Time::default(), Time::from_micros(60_000_000));
+            let found = of_buckets(&params, between, |_, merge| {
+                add(merge, "old_and_idle", 1_000_000, 6);
+                add(merge, "new_and_busy", 600, 600);
+            });
+            let series = found.expect("it is small").series;
+            assert_eq!((series.len(), series[0].name.as_str()), (1, "new_and_busy"), "{aggregate:?}");
+            let rate = series[0].summaries.first().and_then(|step| step.rate);
+            assert_eq!(rate, (aggregate == Aggregate::Summary).then_some(10.0));
+        }
     }
 }

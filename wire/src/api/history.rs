@@ -243,6 +243,12 @@ pub struct HistorySeries {
     pub summaries: Vec<StepSummary>,
 }
 
+/// Unit of the rate of a counter of this unit.
+#[must_use]
+pub fn unit_of_rate(unit: &str) -> CompactString {
+    if unit.is_empty() { "1/s".into() } else { compact_str::format_compact!("{unit}/s") }
+}
+
 /// Values of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StepSummary {

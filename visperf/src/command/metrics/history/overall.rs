@@ -3,7 +3,7 @@
 //! Pure. Not here: the table that shows them (`rows`).
 
 use super::mean;
-use wire::api::history::{HistorySeries, StepSummary};
+use wire::api::history::{HistorySeries, StepSummary, unit_of_rate};
 use wire::api::metrics::{Sample, Semantics, Value};
 use wire::sample::Number;
 
@@ -33,10 +33,7 @@ pub(super) fn of(series: &mut HistorySeries, is_merged: bool) -> Overall {
     series.samples = summaries.iter().filter_map(sample).collect();
     let of_trend = of_values(series);
     if series.semantics == Semantics::Counter {
-        series.unit = match series.unit.as_str() {
-            "" => "1/s".into(),
-            unit => format!("{unit}/s").into(),
-        };
+        series.unit = unit_of_rate(&series.unit);
         return of_trend;
     }
     let all = || summaries.iter();
