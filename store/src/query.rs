@@ -71,7 +71,8 @@ pub struct Point {
     pub bucket: Bucket,
     /// Increase per second; of merged series the sum of theirs. `None` for metrics that are no counters.
     pub rate: Option<f64>,
-    /// The values in ascending order, if they were requested: samples, or the means of finer buckets.
+    /// The values in ascending order, if they were requested: samples, or the means of finer buckets; of a counter
+    /// the rates since the sample before, or those of finer buckets.
     pub values: Vec<f64>,
 }
 
@@ -218,7 +219,8 @@ impl Steps {
         self.count += usize::from(found.is_err() || self.with_values);
         if self.with_values {
             let (Ok(at) | Err(at)) = found;
-            points[at].values.push(bucket.mean());
+            let value = if bucket.increase.is_some() { bucket.rate() } else { Some(bucket.mean()) };
+            points[at].values.extend(value);
         }
     }
 

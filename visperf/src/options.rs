@@ -77,8 +77,8 @@ pub(crate) struct Place {
 /// Time range.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Between {
-    /// Only records at this time or later: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), yesterday, 10m or
-    /// 2h (ago), or seconds since 1970
+    /// Only records at this time or later: 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 12:24, yesterday,
+    /// yesterday 12:24, 10m or 2h (ago), or seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = moment, allow_hyphen_values = true)]
     pub(crate) since: Option<Time>,
     /// Only records at this time or earlier, in the same formats

@@ -7,7 +7,7 @@
 //! Not here: formatting times (the programs).
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{self, DateTime};
 use jiff::tz::TimeZone;
 use std::time::Duration;
 use wire::time::Time;
@@ -16,14 +16,19 @@ use wire::time::Time;
 pub const SPAN_EXPECTED: &str = "a span with its unit, such as 90s, 15m, 1h30m or 7d";
 
 /// Parse a time: `2026-11-20T12:24:17Z`, `2h`, `-2h` or `2h ago` (before `now`), `now`, seconds since 1970; with a
-/// `zone`, also a local date and time, and `today` and `yesterday`, which are when these days started.
+/// `zone`, also a local date and time, `today` and `yesterday`, which are when these days started, and a time of these
+/// days, such as `16:00` or `yesterday 16:00`.
 #[must_use]
 pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     let text = text.trim();
     match text {
         "now" => return Some(now),
-        "today" | "yesterday" => return day(text, now, zone?),
+        "today" | "yesterday" => return day(text, civil::Time::midnight(), now, zone?),
         _ => {}
+    }
+    let (word, clock) = text.split_once(' ').unwrap_or(("today", text));
+    if let (true, "today" | "yesterday", Ok(clock)) = (clock.contains(':'), word, clock.trim().parse()) {
+        return day(word, clock, now, zone?);
     }
     let before = text.strip_suffix("ago").map(str::trim).or_else(|| text.strip_prefix('-'));
     if let Some(micros) = micros(before.unwrap_or(text)) {
@@ -39,12 +44,12 @@ pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
     Some(Time::from_micros(zoned.timestamp().as_microsecond()))
 }
 
-/// When the day of `now` in the zone started, or the day before.
-fn day(word: &str, now: Time, zone: &TimeZone) -> Option<Time> {
+/// This time of the day of `now` in the zone, or of the day before; the first after it where clocks skip it.
+fn day(word: &str, clock: civil::Time, now: Time, zone: &TimeZone) -> Option<Time> {
     let today = Timestamp::from_microsecond(now.micros()).ok()?.to_zoned(zone.clone()).date();
     let date = if word == "yesterday" { today.yesterday().ok()? } else { today };
-    let start = date.to_zoned(zone.clone()).ok()?;
-    Some(Time::from_micros(start.timestamp().as_microsecond()))
+    let time = date.to_datetime(clock).to_zoned(zone.clone()).ok()?;
+    Some(Time::from_micros(time.timestamp().as_microsecond()))
 }
 
 /// Parse a span: `90s`, `15m`, `1h30m`, `7d`; a unit is required.
@@ -98,6 +103,10 @@ mod tests {
         check("1h30m ago", 1_795_173_089_000_000);
         check("today", 1_795_129_200_000_000);
         check("yesterday", 1_795_042_800_000_000);
+        check("13:41:29", 1_795_178_489_000_000);
+        check("13:41", 1_795_178_460_000_000);
+        check("today 13:41", 1_795_178_460_000_000);
+        check("yesterday 13:41", 1_795_092_060_000_000);
         check("1795178489.25", 1_795_178_489_250_000);
         check("-5", -5_000_000);
         check("2026-11-20T12:41:29Z", 1_795_178_489_000_000);
@@ -109,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_date_without_an_offset_needs_the_zone_of_the_caller() {
-        for text in ["2026-11-20T13:41:29", "2026-11-20", "2026-11-20 13:41", "yesterday"] {
+        for text in ["2026-11-20T13:41:29", "2026-11-20", "2026-11-20 13:41", "yesterday", "13:41"] {
             assert_eq!(parse(text, NOW, None), None, "{text}");
             assert!(parse(text, NOW, Some(&TimeZone::UTC)).is_some(), "{text}");
         }
@@ -117,9 +126,20 @@ mod tests {
 
     #[test]
     fn what_is_no_moment_or_span_is_none() {
-        for text in
-            ["", "10x", "m", "Tuesday", "nan", "inf", "2026-13-01", "99999999999999w", "--5m", "-5m ago"]
-        {
+        for text in [
+            "",
+            "10x",
+            "m",
+            "Tuesday",
+            "nan",
+            "inf",
+            "2026-13-01",
+            "99999999999999w",
+            "--5m",
+            "-5m ago",
+            "25:00",
+            "monday 16:00",
+        ] {
             assert_eq!((parse(text, NOW, Some(&TimeZone::UTC)), span(text)), (None, None), "{text}");
         }
         assert_eq!(span("15"), None);

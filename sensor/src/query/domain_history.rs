@@ -78,7 +78,9 @@ fn found(
     let found = answer(history, &params.history, Whose { is_wanted: &is_wanted, host, exported }, now)?;
     let held: Vec<_> = history.held().into_iter().filter(|held| is_wanted(&held.host)).collect();
     if let Some(host) = params.host.as_ref().filter(|_| held.is_empty() && found.series.is_empty()) {
-        let text = format!("no minute of host {host:?} is copied; ask domain.hosts for those that report");
+        let text = format!(
+            "no minute of host {host:?} is copied; visperf hosts (domain.hosts) lists those that report"
+        );
         return Err(Fault::not_found(text));
     }
     let until = params.history.until.map_or(now, |until| until.0).min(now.minus(BEHIND_AFTER));

@@ -76,7 +76,9 @@ async fn check_host(service: &Handle, wanted: &str) -> Result<(), Fault> {
     if service.ask(is_known).await.map_err(absent)? {
         return Ok(());
     }
-    Err(Fault::not_found(format!("no host {wanted:?} reports; ask domain.hosts for those that do")))
+    Err(Fault::not_found(format!(
+        "no host {wanted:?} reports; visperf hosts (domain.hosts) lists those that do"
+    )))
 }
 
 #[cfg(test)]

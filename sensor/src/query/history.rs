@@ -1,9 +1,10 @@
 //! `sensor.history`: values that the host's metrics had in the past.
 //!
 //! Rule: an answer has a bounded number of values, and names what it was read from. It is computed on a pool
-//! of threads of its own, as it reads the disk. Not here: the storage and the choice of tiers (`store`).
+//! of threads of its own, as it reads the disk. Not here: the series of the answer (`history_answer`), the storage and the choice of tiers (`store`).
 
-use super::exported_minutes::{self, ExportedMinutes};
+use super::exported_minutes::ExportedMinutes;
+use super::history_answer::{ages, chosen, series_of, share, shown, summarized};
 use super::history_cursor::Cursor;
 use super::metrics::{POINTS_MAX, opened};
 use super::past::{between, reader};
@@ -16,22 +17,15 @@ use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::time::Duration;
-use store::exact::Exact;
-use store::mark::Mark;
 use store::merge::{Elsewhere, Merge};
 use store::page::Page;
-use store::plan::Part;
-use store::query::{Answer, By, Point, Subject, TooLarge, quantile};
+use store::query::{Answer, By, TooLarge};
 use store::reader::{Reader, Selection};
-use store::tier::Tier;
-use wire::api::history::{
-    Aggregate, GroupBy, History, HistoryMark, HistoryParams, HistorySeries, MarkKind, StepSummary, TierAge,
-    TierPart, unit_of_rate,
-};
-use wire::api::metrics::{Metric as MetricAnswer, Sample, Semantics as SemanticsAnswer, Value};
+use wire::api::history::{Aggregate, GroupBy, History, HistoryParams, HistorySeries};
+use wire::api::metrics::{Sample, Semantics, Value};
 use wire::api::{Span, UnixTime};
 use wire::id::HostName;
-use wire::sample::{Metric, Number, Semantics};
+use wire::sample::{Metric, Number};
 use wire::time::Time;
 
 /// Most answers computed at the same time.
@@ -132,7 +126,7 @@ fn check(params: &HistoryParams) -> Result<(), Fault> {
     }
     if params.by != GroupBy::Series && params.aggregate == Aggregate::Last {
         return refused(
-            "aggregate: merged series have no last value; expected avg, min, max, sum, count, rate …",
+            "merged series have no last value; expected the aggregate avg, min, max, sum, count, rate …",
         );
     }
     Ok(())
@@ -149,10 +143,12 @@ fn check_found(found: &History, params: &HistoryParams) -> Result<(), Fault> {
         return Err(Fault::invalid_params(format!("label: no metric of the answer has a label {label:?}")));
     }
     let is_of_counters = matches!(params.aggregate, Aggregate::Rate | Aggregate::Increase);
-    let is_counter = |one: &HistorySeries| one.semantics == SemanticsAnswer::Counter;
+    let is_counter = |one: &HistorySeries| one.semantics == Semantics::Counter;
     if is_of_counters && !found.series.iter().any(is_counter) {
         let name = &found.series[0].name;
-        return Err(Fault::invalid_params(format!("aggregate: only counters increase, and {name} is none")));
+        return Err(Fault::invalid_params(format!(
+            "only counters have a rate and an increase, and {name} is none; expected the aggregate avg, min, max …"
+        )));
     }
     Ok(())
 }
@@ -279,170 +275,13 @@ fn page(
     Ok(History { next, ..summarized(answer, params.aggregate) })
 }
 
-/// The answer with the requested summary of each step.
-fn summarized(found: Answer<Point>, aggregate: Aggregate) -> History {
-    shown(found, |subject, points| {
-        let aggregate = resolved(aggregate, subject.metric.semantics);
-        if aggregate == Aggregate::Summary {
-            let summaries = points.iter().map(summary).collect();
-            return HistorySeries { summaries, ..series_of(subject, Some(aggregate), Vec::new()) };
-        }
-        let sample = |point: &Point| {
-            let value = value(point, aggregate)?;
-            Some(Sample { time: UnixTime(point.time), value: Value(value) })
-        };
-        series_of(subject, Some(aggregate), points.iter().filter_map(sample).collect())
-    })
-}
-
-fn summary(point: &Point) -> StepSummary {
-    let bucket = &point.bucket;
-    let number = |exact: Exact| Value(exact.into());
-    StepSummary {
-        time: UnixTime(point.time),
-        count: bucket.count,
-        min: number(bucket.min),
-        max: number(bucket.max),
-        sum: number(bucket.sum),
-        last: number(bucket.last),
-        increase: bucket.increase.map(number),
-        increase_secs: bucket.increase.map(|_| Duration::from_millis(bucket.increase_millis).as_secs_f64()),
-        rate: point.rate,
-    }
-}
-
-fn shown<P>(found: Answer<P>, series: impl Fn(Subject, Vec<P>) -> HistorySeries) -> History {
-    History {
-        series: found.series.into_iter().map(|(subject, points)| series(subject, points)).collect(),
-        tiers: tiers(&found.parts, &found.elsewhere),
-        damaged: found.damaged,
-        marks: marks(&found.marks),
-        ..History::default()
-    }
-}
-
-fn series_of(subject: Subject, aggregate: Option<Aggregate>, samples: Vec<Sample>) -> HistorySeries {
-    let MetricAnswer { name, labels, unit, semantics, .. } = MetricAnswer::of(&subject.metric);
-    let unit = match aggregate {
-        Some(Aggregate::Rate) => unit_of_rate(&unit),
-        Some(Aggregate::Count) => "".into(),
-        _ => unit,
-    };
-    let host = subject.host.map(|host| host.as_str().into());
-    HistorySeries { name, labels, unit, semantics, host, aggregate, samples, summaries: Vec::new() }
-}
-
-/// Share of the values that a percentile is above.
-fn share(aggregate: Aggregate) -> Option<f64> {
-    match aggregate {
-        Aggregate::P50 => Some(0.5),
-        Aggregate::P95 => Some(0.95),
-        Aggregate::P99 => Some(0.99),
-        Aggregate::Auto
-        | Aggregate::Avg
-        | Aggregate::Min
-        | Aggregate::Max
-        | Aggregate::Sum
-        | Aggregate::Count
-        | Aggregate::Last
-        | Aggregate::Rate
-        | Aggregate::Increase
-        | Aggregate::Summary => None,
-    }
-}
-
-fn resolved(aggregate: Aggregate, semantics: Semantics) -> Aggregate {
-    match (aggregate, semantics) {
-        (Aggregate::Auto, Semantics::Counter) => Aggregate::Rate,
-        (Aggregate::Auto, Semantics::Gauge) => Aggregate::Avg,
-        (Aggregate::Auto, Semantics::State) => Aggregate::Last,
-        (aggregate, _) => aggregate,
-    }
-}
-
-/// Value of a step; `None` if the metric has no such value: only counters increase. A whole summary is valued by its
-/// mean.
-fn value(point: &Point, aggregate: Aggregate) -> Option<Number> {
-    let bucket = &point.bucket;
-    Some(match aggregate {
-        Aggregate::Auto | Aggregate::Avg | Aggregate::Summary => Number::Real(bucket.mean()),
-        Aggregate::Min => bucket.min.into(),
-        Aggregate::Max => bucket.max.into(),
-        Aggregate::Sum => bucket.sum.into(),
-        Aggregate::Count => Number::Whole(bucket.count),
-        Aggregate::Last => bucket.last.into(),
-        Aggregate::Rate => Number::Real(point.rate?),
-        Aggregate::Increase => bucket.increase?.into(),
-        Aggregate::P50 | Aggregate::P95 | Aggregate::P99 => {
-            Number::Real(quantile(&point.values, share(aggregate)?)?)
-        }
-    })
-}
-
-/// The series that the answer shows, of all that were found.
-fn chosen(mut found: History, params: &HistoryParams) -> History {
-    found.series.retain(|series| !series.samples.is_empty() || !series.summaries.is_empty());
-    found.total = found.series.len() as u64;
-    let count = |max: u64| usize::try_from(max).unwrap_or(usize::MAX);
-    if let Some(top) = params.top {
-        found.series.sort_by(|a, b| mean(b).total_cmp(&mean(a)));
-        found.series.truncate(count(top));
-    }
-    if params.cursor.is_none() {
-        found.series.truncate(count(params.limit.0));
-    }
-    found
-}
-
-#[allow(clippy::cast_precision_loss)]
-fn mean(series: &HistorySeries) -> f64 {
-    let is_counter = series.semantics == SemanticsAnswer::Counter;
-    let of_step = |step: &StepSummary| match is_counter {
-        true => step.rate,
-        false => Some(step.sum.as_f64() / step.count.max(1) as f64),
-    };
-    let values = series.samples.iter().map(|sample| sample.value.as_f64());
-    let values = values.chain(series.summaries.iter().filter_map(of_step));
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-    sum / f64::from(count.max(1))
-}
-
-fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {
-    let mark = |(_, mark): &(HostName, Mark)| match *mark {
-        Mark::Started(time) => HistoryMark { time: UnixTime(time), kind: MarkKind::Started, from: None },
-        Mark::ClockSetBack { from, to } => {
-            HistoryMark { time: UnixTime(to), kind: MarkKind::ClockSetBack, from: Some(UnixTime(from)) }
-        }
-    };
-    found.iter().map(mark).collect()
-}
-
-fn tiers(parts: &[Part], exported: &[(Time, Time)]) -> Vec<TierPart> {
-    let part = |name: &str, since: Time, until: Time| TierPart {
-        tier: name.to_owned(),
-        since: UnixTime(since),
-        until: UnixTime(until),
-    };
-    let stored = parts.iter().map(|stored| part(stored.tier.name(), stored.since, stored.until));
-    let exported = exported.iter().map(|(since, until)| part(exported_minutes::NAME, *since, *until));
-    let mut tiers: Vec<TierPart> = stored.chain(exported).collect();
-    tiers.sort_by_key(|part| part.since.0);
-    tiers
-}
-
-fn ages(oldest: [Option<Time>; 3]) -> impl Iterator<Item = TierAge> {
-    let ages = Tier::ALL.into_iter().zip(oldest);
-    let age = |(tier, time): (Tier, Option<Time>)| {
-        time.map(|time| TierAge { tier: tier.name().to_owned(), time: UnixTime(time) })
-    };
-    ages.filter_map(age)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Arc;
     use store::bucket::Bucket;
+    use store::exact::Exact;
+    use wire::sample::Semantics;
 
     #[test]
     fn the_default_step_yields_a_few_hundred_values() {
@@ -466,6 +305,20 @@ mod tests {
         let (increase, increase_millis) = (Some(exact(increase)), 60_000);
         let bucket = Bucket { increase, increase_millis, ..Bucket::of(exact(value)) };
         merge.add(&host, &metric, Time::default(), &bucket);
+    }
+
+    #[test]
+    fn percentiles_of_a_counter_are_those_of_its_rates() {
+        let step = Some(Span(Duration::from_secs(600)));
+        let params = HistoryParams { aggregate: Aggregate::P50, step, ..HistoryParams::default() };
+        let between = (Time::default(), Time::from_micros(600_000_000));
+        let found = of_buckets(&params, between, |_, merge| {
+            for increase in [60, 600, 120] {
+                add(merge, "busy", 1_000_000, increase);
+            }
+        });
+        let series = found.expect("it is small").series.remove(0);
+        assert_eq!((series.samples[0].value.as_f64(), series.unit.as_str()), (2.0, "seconds/s"));
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod events;
 mod exported_minutes;
 pub mod files;
 pub mod history;
+mod history_answer;
 mod history_cursor;
 pub mod metrics;
 pub mod modules;

@@ -206,7 +206,10 @@ fn rates_are_true_at_the_first_sample_after_a_gap_and_of_merged_series() {
         for step in [1, 7, 60, 3600] {
             let step = Duration::from_secs(step);
             let answer =
-                reader.steps(&all(ALWAYS.0, ALWAYS.1), step, &by, false, usize::MAX).expect("any size");
+                reader.steps(&all(ALWAYS.0, ALWAYS.1), step, &by, true, usize::MAX).expect("any size");
+            let values =
+                || answer.series.iter().flat_map(|(_, points)| points).flat_map(|point| &point.values);
+            assert!(values().all(|value| *value == 10.0 || *value == 3.0), "{step:?}: they are rates");
             let rates: Vec<Vec<Option<f64>>> = answer
                 .series
                 .iter()

@@ -27,6 +27,9 @@ use wire::call::State;
 use wire::event::Outcome;
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
+///
+/// The time of a call, by which --since and --until choose and calls are sorted, is the latest that is known of it: its
+/// end, if it has ended.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf calls --in running
@@ -56,7 +59,8 @@ pub(crate) struct Args {
     /// Only calls that ran on this host
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
-    /// Only calls with this job number, as the middleware prints it, of any product, and their parts
+    /// Only calls with this job number, as the middleware prints it, of any product, and their parts; slurm:17 for
+    /// the call of one product
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only calls with this outcome; may be repeated
@@ -122,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return exported.finish();
     }
     let Pages { calls, count: pages, last } = pages(args)?;
-    if let (true, Some(call)) = (calls.is_empty(), &args.call) {
+    if let (true, Some(call)) = (calls.is_empty(), &params(args, None, 1).call) {
         call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     let count = calls.len() as u64;
@@ -185,10 +189,11 @@ fn ask(client: &mut Client, args: &Args, params: CallsParams) -> Result<Answered
 }
 
 fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
+    let (call, job) = call_or_number(args.call.as_ref(), args.job.as_ref());
     CallsParams {
-        call: args.call.clone(),
+        call,
         name: args.name.clone(),
-        job: args.job.clone(),
+        job,
         user: args.user.clone(),
         on_host: args.host.clone(),
         state: args.within,
@@ -198,6 +203,18 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
         limit,
         order: if args.oldest { CallOrder::Oldest } else { CallOrder::Newest },
         cursor,
+    }
+}
+
+/// Returns the call and the job number to choose by: a number with its product, as in the table of processes, is the
+/// id of a call.
+pub(crate) fn call_or_number(
+    call: Option<&String>,
+    job: Option<&String>,
+) -> (Option<String>, Option<String>) {
+    match (call, job) {
+        (None, Some(job)) if job.contains(':') => (Some(job.clone()), None),
+        (call, job) => (call.cloned(), job.cloned()),
     }
 }
 

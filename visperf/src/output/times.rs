@@ -130,8 +130,8 @@ pub(crate) fn parse(text: &str, now: Time, zone: &TimeZone) -> Result<Time, Stri
     let found = moment::parse(text, now, Some(zone)).filter(|time| *time >= Time::default());
     found.ok_or_else(|| {
         format!(
-            "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), yesterday, 10m or 2h (ago), \
-             or seconds since 1970, found {text:?}"
+            "expected a time such as 2026-11-20T12:24:17Z, 2026-11-20T12:24 (local), 12:24, yesterday, yesterday 12:24, 10m \
+             or 2h (ago), or seconds since 1970, found {text:?}"
         )
     })
 }

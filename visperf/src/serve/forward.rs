@@ -261,7 +261,7 @@ impl Own {
                     self.host
                 )),
                 None => Fault::not_found(format!(
-                    "no host {host} in {}; ask domain.hosts for those that are",
+                    "no host {host} in {}; visperf hosts (domain.hosts) lists those that are",
                     self.domain
                 )),
             });

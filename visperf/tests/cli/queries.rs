@@ -57,6 +57,8 @@ fn a_limit_means_the_newest_events_oldest_first() {
     assert_eq!(ids(&["2", "--job", "17"]), ["e-17"]);
     ask(&daemon, &["events", "--limit", "2", "--user", "nobody"]).ok().notes(&["no event fits"]);
     ask(&daemon, &["events", "--limit", "10001"]).with_code(2).notes(&["at most 10000", "--since"]);
+    let none = ["events", "--limit", "2", "--user", "nobody", "--regex", "job_end"];
+    ask(&daemon, &none).ok().notes(&["not on its name and the kind"]);
     ask(&daemon, &["events", "--regex", "wn(0"])
         .with_code(2)
         .notes(&["regular expression", "unclosed group"]);
@@ -345,4 +347,6 @@ fn an_unknown_call_is_a_mistake_with_near_names() {
     run("10").with_code(2).notes(&["`visperf calls --job 10` finds the number"]);
     run("none:*").ok().notes(&["no call fits"]);
     run("slurm:10").ok().prints(&["slurm:10"]);
+    let by_job = |job: &str| home.run(&["calls", "--job", job, "--connect", &daemon.connect()]);
+    by_job("slrum:10").with_code(2).notes(&["did you mean slurm:10"]);
 }

@@ -105,7 +105,9 @@ fn the_past_of_a_metric_is_printed_as_a_line_as_rows_and_as_csv() {
     let ran = past(&[]).ok().prints(&["MIN", "MAX", "TREND", "▁"]);
     ran.notes(&["read from raw; stored: raw since "]);
     past(&["--values", "--step", "1m"]).ok().prints(&["TIME", "VALUE", ":00.000Z"]);
-    past(&["--csv", "--step", "0"]).ok().prints(&["host,metric,labels,time,value\n", "\"node_load1\",\"\","]);
+    past(&["--csv", "--step", "0"])
+        .ok()
+        .prints(&["host,metric,labels,time,value,unit\n", "\"node_load1\",\"\","]);
     let series = past(&["--json", "--agg", "count"]).ok().json().remove(0);
     assert!(series["host"].is_string() && series["aggregate"] == "count", "{series}");
     assert!(series["samples"][0]["value"].as_u64() > Some(0), "{series}");

@@ -136,7 +136,8 @@ pub enum Aggregate {
     Rate,
     /// Increase of a counter, corrected for resets.
     Increase,
-    /// Median. Like the other percentiles of the samples, or of the means of minutes or hours if these are read.
+    /// Median. Like the other percentiles of the samples, or of the means of minutes or hours if these are read; of a
+    /// counter those of its rates, from sample to sample or of minutes or hours.
     P50,
     /// 95th percentile.
     P95,
@@ -224,7 +225,7 @@ pub struct HistorySeries {
     /// Labels; without those by which series were merged.
     #[schemars(with = "BTreeMap<String, String>")]
     pub labels: Labels,
-    /// Unit of the values: of a rate that of the metric with `/s`, of a count none.
+    /// Unit of the values: of a rate, and of percentiles of a counter, that of the metric with `/s`, of a count none.
     #[schemars(with = "String")]
     pub unit: CompactString,
     /// Type of the metric.

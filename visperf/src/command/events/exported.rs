@@ -4,7 +4,7 @@
 //! (`history_files`).
 
 use super::printer::Printer;
-use super::{Args, NONE, PAGE};
+use super::{Args, PAGE};
 use crate::command::history::exported::Exported;
 use crate::exit::Failure;
 use crate::output::note;
@@ -30,7 +30,7 @@ pub(super) fn print(place: &str, args: &Args) -> Result<(), Failure> {
         None => all(&mut exported, &wanted, &mut printer)?,
     };
     if count == 0 && !args.query.json {
-        note(NONE);
+        note(args.nothing());
     }
     exported.finish()
 }

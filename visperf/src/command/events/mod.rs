@@ -11,6 +11,7 @@ mod printer;
 use crate::client::items;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
+use crate::command::calls::call_or_number;
 use crate::command::query::note_missing;
 use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
@@ -36,14 +37,14 @@ use wire::text_regex::TextRegex;
 
 /// Events requested at a time.
 const PAGE: u64 = 1_000;
+/// Events requested first: those of few places are shown sooner than a whole page of them is found.
+const PAGE_FIRST: u64 = 100;
 /// Most of the newest events that a daemon returns.
 const LAST_MAX: u64 = 10_000;
 /// How long a daemon may wait for a first event before it returns an empty answer.
 const WAIT: Duration = Duration::from_secs(20);
 /// Size of the buffer of event ids that detects events a new representative sends again; some 3 MB.
 const SEEN_MAX: usize = 100_000;
-/// Note where nothing is printed.
-const NONE: &str = "no event fits";
 /// The cursor behind the newest event.
 const NEWEST: &str = "end";
 /// Pauses between tries to reach a daemon again: short at first, for most restarts take a second.
@@ -79,7 +80,8 @@ pub(crate) struct Args {
     /// Only events of this call, as printed by `visperf calls`
     #[arg(long, value_name = "CALL", value_parser = chosen)]
     call: Option<String>,
-    /// Only events of jobs with this number, as the middleware prints it, of any product, and of their parts
+    /// Only events of jobs with this number, as the middleware prints it, of any product, and of their parts;
+    /// slurm:17 for those of one product
     #[arg(long, value_name = "JOB", value_parser = chosen)]
     job: Option<String>,
     /// Only events of calls of this user: a name, or the number printed as `uid 1000`
@@ -162,17 +164,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         is_found |= !was_empty;
     }
     drop(interrupt);
-    if let (false, false, Some(call)) = (is_found, args.follow, &args.call) {
+    if let (false, false, Some(call)) = (is_found, args.follow, &args.params().call) {
         reading.printer.flush()?;
         call_names::check(&args.query, &args.whose, args.local, call)?;
     }
     if !is_found && !args.follow && !args.query.json {
-        note(NONE);
+        note(args.nothing());
     }
     reading.printer.flush()
 }
 
 impl Args {
+    /// Note where nothing is printed.
+    fn nothing(&self) -> &'static str {
+        match self.regex {
+            None => "no event fits",
+            Some(_) => {
+                "no event fits; --regex is tried on the job, the user, the parties and the value of each attribute, not on \
+                 its name and the kind of the event"
+            }
+        }
+    }
+
     /// Whether the newest events are requested, and not those from some cursor on.
     fn is_last(&self) -> bool {
         self.limit.is_some() && !self.follow && self.cursor.is_none()
@@ -180,12 +193,13 @@ impl Args {
 
     /// What is asked of events, whatever the position.
     fn params(&self) -> EventsParams {
+        let (call, job) = call_or_number(self.call.as_ref(), self.job.as_ref());
         EventsParams {
-            job: self.job.clone(),
+            job,
             user: self.user.clone(),
             on_host: self.host.clone(),
             kind: self.kind.clone(),
-            call: self.call.clone(),
+            call,
             regex: self.regex.clone(),
             since: self.between.since.map(UnixTime),
             until: self.between.until.map(UnixTime),
@@ -233,7 +247,7 @@ impl Reading<'_> {
         EventsParams {
             cursor: (!args.is_last()).then_some(cursor),
             last: args.is_last(),
-            limit: if args.is_last() { left } else { left.min(PAGE) },
+            limit: if args.is_last() { left } else { left.min(if self.reached { PAGE } else { PAGE_FIRST }) },
             wait: Span(if waits { WAIT } else { Duration::ZERO }),
             ..args.params()
         }

@@ -68,7 +68,7 @@ pub(crate) struct Past {
     #[cfg(feature = "export")]
     #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with = "local")]
     from: Option<String>,
-    /// Print every value as CSV: host, metric, labels, time, value
+    /// Print every value as CSV: host, metric, labels, time, value, unit
     #[arg(long, conflicts_with_all = ["json", "values"])]
     csv: bool,
 }
@@ -433,7 +433,9 @@ fn notes(found: &Found, aggregate: Aggregate) {
         note(&format!("{shown} of {} series", found.total));
     }
     for (host, time, text) in found.marks.iter().rev().take(MARKS_SHOWN).rev() {
-        note(&format!("{} {} {text}", shown_time(time.0, &zone), clean(host)));
+        let time = shown_time(time.0, &zone);
+        let of = if host.is_empty() { String::new() } else { format!(" of {}", clean(host)) };
+        note(&format!("{time} {text}{of}"));
     }
     for problem in &found.problems {
         note(&format!("values of exported days are missing: {}", clean(problem)));

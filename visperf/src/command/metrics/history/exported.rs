@@ -57,11 +57,11 @@ pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(
     if history.series.is_empty() {
         let names = names(&exported, &wanted);
         let is_known = |name: &String| names.contains(name) || name.contains(GLOB);
-        if let Some(name) = params.name.as_ref().filter(|name| !is_known(name)) {
+        if names.is_empty() {
+            exported.notes.insert(0, "the exported days of this time have no metrics".to_owned());
+        } else if let Some(name) = params.name.as_ref().filter(|name| !is_known(name)) {
             let near = near_names::suggestion(name, names.iter().map(String::as_str));
-            exported
-                .notes
-                .insert(0, format!("no metric of the latest day's first host is named {name}{near}"));
+            exported.notes.insert(0, format!("no exported metric is named {name}{near}"));
         }
     }
     Ok((history, exported))

@@ -5,7 +5,7 @@
 use super::OfHost;
 use super::overall::{self, Overall};
 use crate::exit::Failure;
-use crate::output::figures::{bytes, metric_value, number};
+use crate::output::figures::{bytes, number};
 use crate::output::sparkline::sparkline;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown as shown_time};
@@ -13,6 +13,7 @@ use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 use wire::api::history::HistorySeries;
+use wire::sample::Number;
 
 /// Values of a sparkline, at most: neighbours are merged beyond.
 const SPARKS: usize = 40;
@@ -25,19 +26,23 @@ pub(super) fn json(one: &OfHost) -> Json {
     json
 }
 
-/// Prints every value as CSV.
+/// Prints every value as CSV, with all digits.
 ///
 /// # Errors
 /// As [`Output::line`].
 pub(super) fn csv(series: &[OfHost], output: &mut Output) -> Result<(), Failure> {
-    output.line("host,metric,labels,time,value")?;
+    output.line("host,metric,labels,time,value,unit")?;
     for one in series {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let head =
             [&one.host, one.series.name.as_str(), &one.series.labels.to_string()].map(quoted).join(",");
         for sample in &one.series.samples {
-            let value = metric_value(sample.value);
-            output.line(&format!("{head},{},{value}", shown_time(sample.time.0, &TimeZone::UTC)))?;
+            let value = match sample.value.0 {
+                Number::Whole(whole) => whole.to_string(),
+                Number::Real(real) => real.to_string(),
+            };
+            let time = shown_time(sample.time.0, &TimeZone::UTC);
+            output.line(&format!("{head},{time},{value},{}", one.series.unit))?;
         }
     }
     Ok(())
