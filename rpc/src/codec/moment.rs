@@ -27,7 +27,9 @@ pub fn parse(text: &str, now: Time, zone: Option<&TimeZone>) -> Option<Time> {
         _ => {}
     }
     let (word, clock) = text.split_once(' ').unwrap_or(("today", text));
-    if let (true, "today" | "yesterday", Ok(clock)) = (clock.contains(':'), word, clock.trim().parse()) {
+    let is_clock =
+        clock.contains(':') && clock.bytes().all(|byte| byte.is_ascii_digit() || b":. ".contains(&byte));
+    if let (true, "today" | "yesterday", Ok(clock)) = (is_clock, word, clock.trim().parse()) {
         return day(word, clock, now, zone?);
     }
     let before = text.strip_suffix("ago").map(str::trim).or_else(|| text.strip_prefix('-'));
@@ -114,6 +116,9 @@ mod tests {
         check("2026-11-20T13:41:29", 1_795_178_489_000_000);
         check("2026-11-20 13:41:29.5", 1_795_178_489_500_000);
         check("2026-11-20", 1_795_129_200_000_000);
+        check("2026-11-19T13:41:29+01:00", 1_795_092_089_000_000);
+        check("2026-11-19T13:41:29", 1_795_092_089_000_000);
+        check("2026-11-19 13:41", 1_795_092_060_000_000);
     }
 
     #[test]
