@@ -124,7 +124,7 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
         visperf(near, &arguments(&["--by", "domain", "--agg", "sum", "--step", "10m", "--csv"])).unwrap();
     // Five hosts, six samples a minute, ten minutes.
     let whole = f64::from((1..=u32::from(HOSTS)).sum::<u32>() * 60);
-    assert!(all.lines().any(|line| line.ends_with(&format!(",{whole}"))), "{all}");
+    assert!(all.lines().any(|line| line.ends_with(&format!(",{whole},"))), "{all}");
     let hosts = daemons[0].result("domain.hosts", &json!({})).unwrap();
     let rows = hosts["hosts"].as_array().unwrap();
     assert!(
