@@ -207,13 +207,17 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
 }
 
 /// Returns the call and the job number to choose by: a number with its product, as in the table of processes, is the
-/// id of a call.
+/// id of a call. Other job numbers may have a colon too, as that of a URL.
 pub(crate) fn call_or_number(
     call: Option<&String>,
     job: Option<&String>,
 ) -> (Option<String>, Option<String>) {
+    let is_call = job.and_then(|job| job.split_once(':')).is_some_and(|(product, number)| {
+        product.starts_with(|char: char| char.is_ascii_alphabetic())
+            && number.starts_with(|char: char| char.is_ascii_digit())
+    });
     match (call, job) {
-        (None, Some(job)) if job.contains(':') => (Some(job.clone()), None),
+        (None, Some(job)) if is_call => (Some(job.clone()), None),
         (call, job) => (call.cloned(), job.cloned()),
     }
 }
@@ -248,5 +252,21 @@ fn left_out(args: &Args, last: &Calls, shown: u64, pages: usize) -> Option<Strin
         )),
         None if args.cursor.is_none() && total > shown => Some(query::left_out(shown, total, "calls")),
         None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_with_its_product_is_a_call_and_other_numbers_with_colons_are_not() {
+        for (job, is_call) in
+            [("slurm:17", true), ("17", false), ("https://gk.site/1/", false), ("1:2", false)]
+        {
+            let job = job.to_owned();
+            let (call, number) = call_or_number(None, Some(&job));
+            assert_eq!((call.is_some(), number.is_none()), (is_call, is_call), "{job}");
+        }
     }
 }
