@@ -3,6 +3,8 @@
 //! Pure. Whatever a caller sends, compiling it takes a fixed budget of memory, and a search time in proportion to
 //! the length of the text. Not here: patterns of names, with `*` ([`crate::name_match`]).
 
+mod required;
+
 use regex::Error;
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -19,7 +21,11 @@ const COMPILED_MAX_BYTES: usize = 1 << 20;
 
 /// A regular expression in the syntax of the crate `regex`. Expressions are equal if their texts are.
 #[derive(Clone, Debug)]
-pub struct TextRegex(Regex);
+pub struct TextRegex {
+    regex: Regex,
+    /// Finds the part that every match has, without digits; `None` if there is none.
+    required: Option<Regex>,
+}
 
 /// A text is no regular expression of a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +53,14 @@ impl TextRegex {
     /// Whether a part of the text matches. The text is UTF-8; that it is need not be checked.
     #[must_use]
     pub fn is_match(&self, text: &[u8]) -> bool {
-        self.0.is_match(text)
+        self.regex.is_match(text)
+    }
+
+    /// Whether a text may match that has these bytes with a number in place of each mark, for any numbers of
+    /// digits from 0 to 9 and marks of any form.
+    #[must_use]
+    pub fn may_match_around_numbers(&self, marked: &[u8]) -> bool {
+        self.required.as_ref().is_none_or(|required| required.is_match(marked))
     }
 }
 
@@ -61,7 +74,7 @@ impl FromStr for TextRegex {
         }
         let mut builder = RegexBuilder::new(text);
         match builder.size_limit(COMPILED_MAX_BYTES).dfa_size_limit(COMPILED_MAX_BYTES).build() {
-            Ok(regex) => Ok(TextRegex(regex)),
+            Ok(regex) => Ok(TextRegex { regex, required: required::finder(text) }),
             Err(Error::CompiledTooBig(_)) => Err(TextRegexError::Large),
             Err(error) => {
                 // The crate shows the place on lines of their own before the reason.
@@ -76,13 +89,13 @@ impl FromStr for TextRegex {
 
 impl fmt::Display for TextRegex {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.0.as_str())
+        out.write_str(self.regex.as_str())
     }
 }
 
 impl PartialEq for TextRegex {
     fn eq(&self, other: &TextRegex) -> bool {
-        self.0.as_str() == other.0.as_str()
+        self.regex.as_str() == other.regex.as_str()
     }
 }
 
@@ -118,6 +131,21 @@ impl JsonSchema for TextRegex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn numbers_in_other_forms_hide_no_match(
+            parts in prop::collection::vec(prop::sample::select(&["a", "b", "1", "22", "[0-9]", ".*", "(a|1b)", "b+", "(2a)?", "\\d", "^", "$", "(?i)x", "|"][..]), 0..6),
+            text in "[abxX12]{0,8}",
+        ) {
+            let regex: TextRegex = parts.concat().parse().unwrap();
+            let marked = regex::Regex::new("[0-9]+").unwrap().replace_all(&text, "\u{1}").into_owned();
+            prop_assert!(!regex.is_match(text.as_bytes()) || regex.may_match_around_numbers(marked.as_bytes()));
+        }
+    }
 
     #[test]
     fn a_part_of_a_text_matches_and_the_expression_comes_back() {

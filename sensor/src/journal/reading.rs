@@ -117,7 +117,7 @@ impl<'a> Reading<'a> {
         let decompressor = &mut self.decompressor;
         let Some(choose) = self.choose else { return block.take(decompressor, &|_| true, count) };
         if let Some(regex) = choose.regex()
-            && block.may_have_text(decompressor, &|text| regex.is_match(text)) == Some(false)
+            && block.may_have_text(decompressor, regex) == Some(false)
         {
             return Some(Vec::new());
         }

@@ -24,9 +24,11 @@ use crate::segments::packed::summary::Collector;
 use crate::segments::packed::{Codec, Noted};
 use numbers::{Cursor, put};
 use std::borrow::Cow;
+use texts::Matched;
 use wire::codec::decode;
 use wire::event::Fields;
 use wire::id::Generation;
+use wire::text_regex::TextRegex;
 use wire::time::Time;
 use zstd::bulk::Decompressor;
 
@@ -150,23 +152,25 @@ impl<'a> EncodedBlock<'a> {
         cursor.0.is_empty().then_some(EncodedBlock { before, streams })
     }
 
-    /// Whether an event may have a text that is accepted ([`Fields::has_text`]): only the distinct texts of the
-    /// block are decoded. `None` if the block is damaged.
+    /// Whether an event may have a text that matches ([`Fields::has_text`]): only the distinct texts of the block
+    /// are decoded, and numbers in them only where they decide. `None` if the block is damaged.
     #[must_use]
-    pub fn may_have_text(
-        &self,
-        decompressor: &mut Decompressor<'_>,
-        accepts: &dyn Fn(&[u8]) -> bool,
-    ) -> Option<bool> {
+    pub fn may_have_text(&self, decompressor: &mut Decompressor<'_>, regex: &TextRegex) -> Option<bool> {
         // An empty field is in no column.
-        if accepts(b"") {
+        if regex.is_match(b"") {
             return Some(true);
         }
         let streams = self.streams.get(frames::STREAMS..)?;
         for at in records::patterns(streams.len()) {
-            let (patterns, numbers) = (streams.get(at)?, streams.get(at + 1)?);
-            let (patterns, numbers) = (patterns.decode(decompressor)?, numbers.decode(decompressor)?);
-            if texts::has_any(&patterns, &numbers, accepts)? {
+            let patterns = streams.get(at)?.decode(decompressor)?;
+            let is_there = match texts::match_patterns(&patterns, regex)? {
+                Matched::Known(is_there) => is_there,
+                Matched::ByNumbers(undecided) => {
+                    let numbers = streams.get(at + 1)?.decode(decompressor)?;
+                    texts::has_match(&patterns, &numbers, &undecided, regex)?
+                }
+            };
+            if is_there {
                 return Some(true);
             }
         }

@@ -9,6 +9,7 @@ use super::numbers::{Cursor, put, put_bytes, put_signed};
 use compact_str::CompactString;
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use wire::text_regex::TextRegex;
 
 /// Digits of a number in a text: more could overflow.
 const DIGITS_MAX: usize = 18;
@@ -126,17 +127,50 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether one of the texts of a column is accepted, from its streams of patterns and numbers; `None` if they
-/// are damaged.
-pub(super) fn has_any(patterns: &[u8], numbers: &[u8], accepts: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
+/// What the patterns of a column say about a text of it that matches.
+#[derive(Debug)]
+pub(super) enum Matched {
+    /// Whether there is one.
+    Known(bool),
+    /// The numbers decide; for each pattern, whether they do in its texts. The other patterns have no match.
+    ByNumbers(Vec<bool>),
+}
+
+/// Matches the texts of a column by its stream of patterns alone; `None` if it is damaged.
+pub(super) fn match_patterns(patterns: &[u8], regex: &TextRegex) -> Option<Matched> {
+    let (mut codes, mut undecided) = (Cursor(patterns), Vec::new());
+    while !codes.0.is_empty() {
+        if codes.length()? > 0 {
+            continue;
+        }
+        let bytes = codes.bytes()?;
+        match parse(std::str::from_utf8(bytes).ok()?).parts.as_slice() {
+            [] if regex.is_match(b"") => return Some(Matched::Known(true)),
+            [Part::Text(text)] if regex.is_match(text.as_bytes()) => return Some(Matched::Known(true)),
+            [] | [Part::Text(_)] => undecided.push(false),
+            [..] => undecided.push(regex.may_match_around_numbers(bytes)),
+        }
+    }
+    Some(if undecided.contains(&true) { Matched::ByNumbers(undecided) } else { Matched::Known(false) })
+}
+
+/// Whether a text of one of the undecided patterns of a column matches; `None` if the streams are damaged.
+pub(super) fn has_match(
+    patterns: &[u8],
+    numbers: &[u8],
+    undecided: &[bool],
+    regex: &TextRegex,
+) -> Option<bool> {
     let mut patterns = Patterns::new(patterns, numbers);
     let mut text = Vec::new();
     while !patterns.codes.0.is_empty() {
         let (pattern, numbers) = patterns.next()?;
-        text.clear();
-        patterns.write(pattern, numbers, &mut text);
-        if accepts(&text) {
-            return Some(true);
+        if undecided.get(pattern) == Some(&true) {
+            text.clear();
+            patterns.write(pattern, numbers, &mut text);
+            if regex.is_match(&text) {
+                return Some(true);
+            }
         }
         patterns.values.clear();
     }
@@ -295,13 +329,21 @@ mod tests {
             assert_eq!(reader.text(id), text);
         }
         assert_eq!(reader.next(), None);
+        let has = |regex: &str| {
+            let regex = regex.parse().expect("it is an expression");
+            match match_patterns(&streams[1], &regex).expect("whole") {
+                Matched::Known(has) => has,
+                Matched::ByNumbers(undecided) => {
+                    has_match(&streams[1], &streams[2], &undecided, &regex).expect("whole")
+                }
+            }
+        };
         for text in texts {
-            assert_eq!(has_any(&streams[1], &streams[2], &|one| one == text.as_bytes()), Some(true));
+            assert!(has(&format!("^{}$", regex::escape(text))), "{text:?}");
+            let other = format!("{text}7x");
+            let is_there = texts.iter().any(|text| text.contains(&other));
+            assert_eq!(has(&regex::escape(&other)), is_there, "{other:?}");
         }
-        assert_eq!(
-            has_any(&streams[1], &streams[2], &|one| !texts.iter().any(|text| text.as_bytes() == one)),
-            Some(false)
-        );
         streams.iter().map(Vec::len).sum()
     }
 
