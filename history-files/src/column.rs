@@ -82,6 +82,18 @@ pub(crate) fn small(name: &'static str, values: impl Iterator<Item = u32>) -> Co
     Column(name, Arc::new(Int32Array::from_iter_values(values)), false)
 }
 
+/// Numbers without a fraction, which fit, absent where there are none.
+pub(crate) fn known_counts(name: &'static str, values: impl Iterator<Item = Option<u64>>) -> Column {
+    let values = values.map(|value| value.map(|value| i64::try_from(value).unwrap_or(i64::MAX)));
+    Column(name, Arc::new(values.collect::<Int64Array>()), true)
+}
+
+/// Small numbers without a fraction, absent where there are none.
+pub(crate) fn known_small(name: &'static str, values: impl Iterator<Item = Option<u32>>) -> Column {
+    let values = values.map(|value| value.map(|value| i32::try_from(value).unwrap_or(i32::MAX)));
+    Column(name, Arc::new(values.collect::<Int32Array>()), true)
+}
+
 /// Numbers.
 pub(crate) fn numbers(name: &'static str, values: impl Iterator<Item = f64>) -> Column {
     Column(name, Arc::new(Float64Array::from_iter_values(values)), false)

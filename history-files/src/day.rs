@@ -54,6 +54,12 @@ pub struct Day {
     /// Only calls of the user who exported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_calls_only: bool,
+    /// Only processes of the user who exported.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_processes_only: bool,
+    /// Hosts that did not answer when their processes were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
     /// Hosts that had reported nothing to the representative, so that events of theirs may be missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unheard: Vec<String>,
@@ -99,6 +105,8 @@ impl Day {
             until: None,
             behind: Vec::new(),
             own_calls_only: false,
+            own_processes_only: false,
+            silent: Vec::new(),
             unheard: Vec::new(),
             missed_events: 0,
         }

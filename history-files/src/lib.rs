@@ -13,7 +13,9 @@ mod error;
 pub mod events;
 mod folder;
 pub mod metrics;
+pub mod processes;
 pub mod read;
 pub mod table;
+pub mod values;
 
 pub use error::Error;

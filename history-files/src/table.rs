@@ -1,6 +1,6 @@
 //! A file of a table while it is written: in a temporary file without a name, which goes if the program does.
 //!
-//! Not here: the columns ([`crate::metrics`], [`crate::calls`], [`crate::events`]), where the file goes ([`crate::destination`]).
+//! Not here: the columns ([`crate::metrics`], [`crate::processes`], [`crate::calls`], [`crate::events`]), where the file goes ([`crate::destination`]).
 
 use crate::blocks::Blocks;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -42,6 +42,8 @@ const ZSTD_LEVEL: i32 = 6;
 pub enum Table {
     /// Metrics of hosts by minute or hour.
     Metrics,
+    /// Processes that used most, by hour.
+    Processes,
     /// Ended calls.
     Calls,
     /// Events of logs.
@@ -54,8 +56,19 @@ impl Table {
     pub const fn as_str(self) -> &'static str {
         match self {
             Table::Metrics => "metrics",
+            Table::Processes => "processes",
             Table::Calls => "calls",
             Table::Events => "events",
+        }
+    }
+}
+
+impl Table {
+    /// Whether its rows are in the order of hosts.
+    const fn is_by_host(self) -> bool {
+        match self {
+            Table::Metrics | Table::Processes => true,
+            Table::Calls | Table::Events => false,
         }
     }
 }
@@ -127,7 +140,7 @@ impl TableFile {
     /// If they cannot be written.
     pub fn write(&mut self, rows: &Rows) -> Result<(), Error> {
         self.rows += rows.num_rows() as u64;
-        let hosts = rows.column_by_name("host").filter(|_| self.part.table == Table::Metrics);
+        let hosts = rows.column_by_name("host").filter(|_| self.part.table.is_by_host());
         let Some(hosts) = hosts.and_then(|hosts| hosts.as_string_opt::<i32>()) else {
             return self.append(rows);
         };
@@ -177,14 +190,19 @@ fn properties(part: &Part) -> WriterProperties {
         ("visperf.date", date.to_string()),
     ];
     let about = about.map(|(name, value)| KeyValue::new(name.to_owned(), value));
-    WriterProperties::builder()
-        .set_created_by(concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("a level")))
+    compressed()
         .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
         .set_data_page_row_count_limit(PAGE_ROWS_MAX)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_key_value_metadata(Some(about.to_vec()))
         .build()
+}
+
+/// Properties of every file.
+pub(crate) fn compressed() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_created_by(concat!("visperf ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("a level")))
 }
 
 /// A file, and the checksums of what was written to it.

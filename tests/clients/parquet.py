@@ -17,6 +17,7 @@ os.chdir(sys.argv[1])
 
 METRICS = "read_parquet('metrics/**/*.parquet', hive_partitioning = true)"
 CALLS = "read_parquet('calls/**/*.parquet', hive_partitioning = true)"
+PROCESSES = "read_parquet('processes/**/*.parquet', hive_partitioning = true)"
 EVENTS = "read_parquet('events/**/*.parquet', hive_partitioning = true)"
 
 
@@ -40,6 +41,10 @@ events = rows(
                epoch_us(started), epoch_us(ended), attributes, host, file, filter, "offset", CAST(date AS VARCHAR)
         FROM {EVENTS} WHERE domain = 'trial' ORDER BY id"""
 )
+processes = rows(
+    f"""SELECT host, pid, name, job, CAST(date AS VARCHAR), sum(cpu_seconds), sum(minutes), max(rss_max_bytes),
+               sum(read_bytes), max(signal) FROM {PROCESSES} WHERE domain = 'trial' GROUP BY ALL ORDER BY ALL"""
+)
 questions = [len(rows(sql)) for sql in re.findall(r"```sql\n(.*?)```", document, re.DOTALL)]
 
 table = dataset.dataset("metrics", partitioning="hive")
@@ -49,4 +54,4 @@ arrow = {
     "load": compute.sum(load["sum"]).as_py() / compute.sum(load["count"]).as_py(),
     "days": sorted({str(date) for date in load["date"].to_pylist()}),
 }
-print(json.dumps({"series": series, "calls": calls, "events": events, "questions": questions, "arrow": arrow}))
+print(json.dumps({"series": series, "calls": calls, "events": events, "processes": processes, "questions": questions, "arrow": arrow}))

@@ -39,6 +39,8 @@ const JOBS: u32 = 40;
 const TRANSFERS: u32 = 3;
 /// Calls of each day.
 const CALLS: u32 = JOBS + TRANSFERS;
+/// Rows of processes of each day: two in each of two hours.
+const PROCESSES: u64 = 4;
 /// Timeout for the log to be read and its calls to be stored.
 const STORED: Duration = Duration::from_secs(30);
 
@@ -59,6 +61,7 @@ impl Site {
         let today = Time::from_micros(over - over % DAY.as_micros() as i64);
         remember(&folder.path().join("state"), today, Time::default());
         let since = today.minus(DAY * DAYS);
+        remember_processes(&folder.path().join("state"), since);
         let tails = [("slurm-jobcomp", jobs(since)), ("gridftp-transfer", transfers(since))];
         let tails = tails.map(|(filter, text)| {
             let log = folder.path().join(filter).with_extension("log");
@@ -157,6 +160,18 @@ fn remember(state: &Path, today: Time, since: Time) {
     past::store(state, ("trial-host", METRICS), 256 << 20, numbered);
 }
 
+/// Stores two hours of processes of each day: one of root that goes on, and one of a job, which ends.
+fn remember_processes(state: &Path, since: Time) {
+    let minutes = (0..DAYS).flat_map(|day| (180..300).map(move |minute| (day, minute)));
+    let minutes = minutes.map(|(day, minute)| {
+        let mut rows = vec![past::row(1, 0, "init"), past::row(70 + day, 1002, "relax")];
+        rows[1].job = Some("slurm:1".into());
+        rows[1].end = (minute == 299).then_some((DAY.as_nanos() as u64 * u64::from(day + 1), 9));
+        (since.plus(DAY * day + Duration::from_secs(60) * minute), rows)
+    });
+    past::store_processes(state, since, minutes);
+}
+
 /// Starts the sensor.
 fn run(folder: &tempfile::TempDir) -> (Daemon, SocketAddr) {
     let config = folder.path().join("visperf.toml");
@@ -234,6 +249,7 @@ fn every_day_that_is_over_is_exported_once() {
     for day in &exported {
         assert_eq!(rows(day, "metrics"), ROWS, "{day}");
         assert_eq!((rows(day, "calls"), &day["behind"]), (u64::from(CALLS), &json!([])));
+        assert_eq!((rows(day, "processes"), &day["silent"]), (PROCESSES, &Value::Null));
         assert!(rows(day, "events") >= u64::from(CALLS), "{day}");
     }
     assert!(site.export(&[]).is_empty());
@@ -247,7 +263,7 @@ fn every_day_that_is_over_is_exported_once() {
     assert_eq!(again.len(), 1);
     assert_eq!(again[0]["files"], exported[0]["files"], "the same bytes");
     let listed = site.history("list", &["--verify"]);
-    assert!(listed.status.success() && note(&listed).contains("9 of 9 files are as they were exported"));
+    assert!(listed.status.success() && note(&listed).contains("12 of 12 files are as they were exported"));
 
     // A record that cannot be read stops no other day.
     let records =
@@ -267,7 +283,7 @@ fn every_day_that_is_over_is_exported_once() {
     std::fs::write(&file, bytes).unwrap();
     let listed = site.history("list", &["--verify"]);
     assert_eq!(listed.status.code(), Some(1));
-    assert!(note(&listed).contains("8 of 9 files are") && note(&listed).contains("metrics.parquet"));
+    assert!(note(&listed).contains("11 of 12 files are") && note(&listed).contains("metrics.parquet"));
     assert_eq!(site.export(&["--again", "--since", &site.day(1), "--until", &site.day(1)]).len(), 1);
     assert!(site.history("list", &["--verify"]).status.success());
 }
@@ -283,21 +299,22 @@ fn calls_of_all_replace_own_ones_and_not_the_other_way_round() {
         assert!(output.status.success(), "{}", note(&output));
         output
     };
-    let of_others = "stored calls of other users are left out";
+    let of_others = "stored calls and processes of other users are left out";
     assert!(note(&anonymous(&[])).contains(of_others));
     let listed = site.history("list", &[]);
-    assert!(String::from_utf8_lossy(&listed.stdout).contains("own calls only"));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("own calls only, own processes only"));
     assert_eq!(site.export(&[]).len(), DAYS as usize, "by one who sees all");
     assert!(site.export(&[]).is_empty());
     let kept = anonymous(&["--again"]);
     assert!(
-        note(&kept).contains("calls.parquet: kept") && !note(&kept).contains(of_others),
+        ["calls", "processes"].iter().all(|table| note(&kept).contains(&format!("{table}.parquet: kept")))
+            && !note(&kept).contains("of other users"),
         "{}",
         note(&kept)
     );
     let listed = site.history("list", &["--verify"]);
     assert!(!String::from_utf8_lossy(&listed.stdout).contains("own calls only"));
-    assert!(note(&listed).contains("9 of 9 files"), "{}", note(&listed));
+    assert!(note(&listed).contains("12 of 12 files"), "{}", note(&listed));
 }
 
 #[test]

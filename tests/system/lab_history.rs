@@ -7,13 +7,14 @@
 //! of any host may be missing at the end.
 //! Not here: what is stored on a host (`store/tests`), exact copies through every fault (`store/tests/integration/copies.rs`).
 
+use super::past;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
-use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, visperf};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, state, visperf};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::wait::Seen;
 use wire::id::HostName;
@@ -50,6 +51,10 @@ fn remember(host: &Host, number: u64) {
         time = time.plus(EVERY);
     }
     writer.close();
+    let minute = Time::from_micros(end.micros() / 60_000_000 * 60_000_000);
+    let minutes = (1..=10).rev().map(|ago| minute.minus(Duration::from_secs(60) * ago));
+    let minutes = minutes.map(|start| (start, vec![past::row(7, 1002, "made-up")]));
+    past::store_processes(&host.folder().join("sensor"), minute.minus(Duration::from_secs(3600)), minutes);
 }
 
 /// Minutes of each host for which a metric has a value, by any daemon.
@@ -131,8 +136,37 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
         rows.iter().all(|row| row["copied_until"].is_number() || row["copied_until"].is_string()),
         "{hosts}"
     );
+    exported(near, [&gone, &first]);
     let daemons = without_copies(daemons, &next, network.hosts());
     again_and_again(daemons, network.hosts());
+}
+
+/// Exports all that is stored: the metrics of all hosts, the processes of those that are up.
+fn exported(near: &Host, down: [&String; 2]) {
+    let place = near.folder().join("exported");
+    let place = place.to_str().unwrap();
+    let state = state(near);
+    let days = visperf(near, &["history", "export", place, "--today", "--json", "--state", &state]).unwrap();
+    for day in days.lines() {
+        let day: Value = serde_json::from_str(day).unwrap();
+        let mut silent: Vec<&str> =
+            day["silent"].as_array().unwrap().iter().flat_map(|host| host.as_str()).collect();
+        silent.sort_unstable();
+        let mut down = down.map(String::as_str);
+        down.sort_unstable();
+        assert_eq!(silent, down, "{day}");
+    }
+    let all = ["processes", "--from", place, "--since", "1d", "--name", "made-up", "--json"];
+    let processes = visperf(near, &all).unwrap();
+    let hosts: BTreeSet<String> = processes
+        .lines()
+        .map(|process| serde_json::from_str::<Value>(process).unwrap()["host"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(hosts.len(), usize::from(HOSTS) - down.len(), "{processes}");
+    assert!(!down.iter().any(|host| hosts.contains(*host)), "{hosts:?}");
+    let metrics =
+        visperf(near, &["metrics", NAME, "--from", place, "--since", "1d", "--by", "host"]).unwrap();
+    assert!(down.iter().all(|host| metrics.contains(host.as_str())), "{metrics}");
 }
 
 /// Kills all that is left, and starts a host that has copied nothing, and later another that has.

@@ -1,11 +1,12 @@
 //! Reading exported days: of a file only the parts that are needed.
 //!
-//! Shell. Not here: which rows they are ([`metrics`], [`calls`], [`events`]), which days there are ([`Destination::days`]).
+//! Shell. Not here: which rows they are ([`metrics`], [`processes`], [`calls`], [`events`]), which days there are ([`Destination::days`]).
 
 pub mod calls;
 mod columns;
 pub mod events;
 pub mod metrics;
+pub mod processes;
 mod skip;
 
 use crate::blocks;

@@ -1,12 +1,13 @@
 //! What a file says of its rows before they are read: which groups and pages can have wanted ones.
 //!
-//! Pure. Rule: bounds of long texts are shorter than they, but are bounds. Not here: the rows ([`super::metrics`]).
+//! Pure. Rule: bounds of long texts are shorter than they, but are bounds. Not here: the rows ([`super::metrics`], [`super::processes`]).
 
 use super::metrics::Wanted;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
+use wire::id::HostName;
 use wire::time::Time;
 
 /// The groups of rows that can have any of this time, the end included.
@@ -26,6 +27,11 @@ fn times(group: &RowGroupMetaData) -> Option<(Time, Time)> {
     time(min).zip(time(max))
 }
 
+/// The groups of rows that can have any of this host.
+pub(crate) fn of_host(metadata: &ParquetMetaData, host: &HostName) -> Vec<usize> {
+    (0..metadata.num_row_groups()).filter(|number| may_be_of(metadata.row_group(*number), host)).collect()
+}
+
 /// The groups of rows that can have what is wanted.
 pub(crate) fn groups(metadata: &ParquetMetaData, wanted: &Wanted) -> Vec<usize> {
     (0..metadata.num_row_groups()).filter(|number| may_fit(metadata.row_group(*number), wanted)).collect()
@@ -35,11 +41,15 @@ fn may_fit(group: &RowGroupMetaData, wanted: &Wanted) -> bool {
     let statistics = |column: &str| group.column(place(group, column)?).statistics();
     let times = times(group).is_none_or(|(min, max)| min < wanted.until && max >= wanted.since);
     let names = statistics("name").and_then(bounds).is_none_or(|(min, max)| may_be_named(wanted, min, max));
-    // A group of exports has the rows of one host.
-    let one = statistics("host").filter(|one| one.min_is_exact() && one.max_is_exact()).and_then(bounds);
-    let one = one.and_then(|(min, max)| std::str::from_utf8(min).ok().filter(|_| min == max));
-    let hosts = wanted.host.as_ref().zip(one).is_none_or(|(host, one)| host.is_spelled(one));
-    times && names && hosts
+    times && names && wanted.host.as_ref().is_none_or(|host| may_be_of(group, host))
+}
+
+/// Whether a group can have rows of this host: one of an export has those of one host.
+fn may_be_of(group: &RowGroupMetaData, host: &HostName) -> bool {
+    let statistics = place(group, "host").and_then(|column| group.column(column).statistics());
+    let exact = statistics.filter(|one| one.min_is_exact() && one.max_is_exact()).and_then(bounds);
+    let one = exact.and_then(|(min, max)| std::str::from_utf8(min).ok().filter(|_| min == max));
+    one.is_none_or(|one| host.is_spelled(one))
 }
 
 /// The rows of these groups whose pages can have what is wanted; `None` if the file does not say what its pages have.

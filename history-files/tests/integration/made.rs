@@ -6,6 +6,7 @@ use std::time::Duration;
 use wire::api::calls::Call;
 use wire::api::history::{History, HistorySeries, StepSummary, TierPart};
 use wire::api::metrics::{Semantics, Value};
+use wire::api::process_history::TopProcess;
 use wire::api::{Named, UnixTime};
 use wire::call::State;
 use wire::event::Outcome;
@@ -87,6 +88,34 @@ pub(crate) fn call(number: u32, outcome: Outcome) -> Call {
         tries: 1,
         events: 4,
     }
+}
+
+/// A process that ended in the hour; what little is known of another.
+pub(crate) fn processes() -> [TopProcess; 2] {
+    let ended = TopProcess {
+        pid: 4_194_304,
+        start: minute(2),
+        start_ns: u64::MAX >> 1,
+        parent: 1,
+        uid: u32::MAX,
+        user: Some("mrossi".to_owned()),
+        name: "relax \u{fc}".into(),
+        command: Some("relax --hard".into()),
+        job: Some("slurm:17".into()),
+        minutes: 7,
+        first: minute(3),
+        last: minute(9),
+        cpu_seconds: 410.25,
+        cpu: 0.97,
+        rss_max_bytes: 1 << 40,
+        read_bytes: Some(0),
+        written_bytes: Some(5),
+        end: Some(minute(10)),
+        exit_status: Some(0),
+        signal: Some(9),
+    };
+    let little = TopProcess { pid: 2, name: "kthreadd".into(), minutes: 60, ..TopProcess::default() };
+    [ended, little]
 }
 
 /// A file with these rows.

@@ -1,10 +1,10 @@
 //! Metrics of a day are read as they were, and only the groups of rows that can have what is wanted.
 
-use crate::made::{START, call, file, history, minute};
+use crate::made::{START, call, file, history, minute, part, processes};
 use history_files::destination::Destination;
 use history_files::read::metrics::Wanted;
-use history_files::table::Table;
-use history_files::{calls, metrics};
+use history_files::table::{Table, TableFile};
+use history_files::{calls, metrics, processes as table};
 use std::sync::Arc;
 use std::time::Duration;
 use store::bucket::Bucket;
@@ -135,6 +135,32 @@ fn calls_are_read_as_they_were() {
     assert_eq!(found, calls);
     let error = exported();
     let error = error.destination.calls(&error.file, &mut |_| ()).expect_err("a table of metrics");
+    assert!(error.to_string().contains("metrics.parquet: expected the columns of "), "{error}");
+}
+
+#[test]
+fn processes_are_read_as_they_were_and_only_those_of_a_host() {
+    let of = |host: &str, hour: u32| table::rows(host, minute(60 * hour).0, &processes());
+    let mut growing = TableFile::create(part(Table::Processes), &of("wn01", 0)).expect("a temporary file");
+    for (host, hour) in [("wn01", 1), ("wn02", 0)] {
+        growing.write(&of(host, hour)).expect("room");
+    }
+    let place = Place::new(growing.finish().expect("written"));
+    let read = |host: Option<&str>| {
+        let (host, mut found) = (host.map(|host| HostName::try_from(host).expect("a name")), Vec::new());
+        place
+            .destination
+            .processes(&place.file, host.as_ref(), &mut |row| found.push((row.host, row.time, row.process)))
+            .expect("a table of processes");
+        found
+    };
+    let rows =
+        |host: &str, hour: u32| processes().map(|process| (host.to_owned(), minute(60 * hour).0, process));
+    assert_eq!(read(None), [rows("wn01", 0), rows("wn01", 1), rows("wn02", 0)].concat());
+    assert_eq!(read(Some("WN02.")), rows("wn02", 0));
+    assert!(read(Some("wn03")).is_empty());
+    let error = exported();
+    let error = error.destination.processes(&error.file, None, &mut |_| ()).expect_err("a table of metrics");
     assert!(error.to_string().contains("metrics.parquet: expected the columns of "), "{error}");
 }
 

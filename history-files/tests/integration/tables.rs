@@ -5,11 +5,15 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array as _, RecordBatch};
 use history_files::table::{Finished, Table, TableFile};
-use history_files::{calls, metrics};
+use history_files::{calls, metrics, values};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
+use wire::api::Named;
+use wire::api::history::HistorySeries;
+use wire::api::metrics::{Sample, Value};
 use wire::event::Outcome;
+use wire::sample::Number;
 
 fn read(file: Finished) -> Vec<RecordBatch> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file.file).expect("a table").build().expect("rows");
@@ -61,6 +65,38 @@ fn what_is_unknown_of_a_call_is_absent() {
     assert!(batch.column_by_name("offered").expect("times").is_null(0));
     let hosts = batch.column_by_name("hosts").expect("hosts").as_list::<i32>().value(1);
     assert_eq!(hosts.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["wn01", "wn02"]);
+}
+
+#[test]
+fn values_of_series_are_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("values.parquet");
+    let sample =
+        |number: u32| Sample { time: minute(number), value: Value(Number::Real(f64::from(number) / 4.0)) };
+    let series = |unit: &str, numbers: std::ops::Range<u32>| HistorySeries {
+        name: "node_load1".into(),
+        labels: Named(vec![("cpu".into(), "0".into())]),
+        unit: unit.into(),
+        samples: numbers.map(sample).collect(),
+        ..HistorySeries::default()
+    };
+    let all = [("wn01", &series("", 0..7)), ("", &series("bytes", 0..0)), ("", &series("bytes", 5..6))];
+    assert_eq!(values::write(&path, &all).expect("room"), 8);
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(&path).expect("written"));
+    let batches: Vec<_> =
+        reader.expect("a table").build().expect("rows").map(|batch| batch.expect("whole")).collect();
+    let [batch] = batches.as_slice() else { panic!("{} batches", batches.len()) };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!((&texts(batch, "host")[0], &texts(batch, "host")[7]), (&text("wn01"), &None));
+    assert_eq!((&texts(batch, "unit")[0], &texts(batch, "unit")[7]), (&None, &text("bytes")));
+    let values = batch.column_by_name("value").expect("values").as_primitive::<Float64Type>();
+    assert_eq!((values.value(3), values.value(7)), (0.75, 1.25));
+    let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>();
+    assert_eq!(times.value(7), minute(5).0.micros());
+    // What is there already goes only for a file that is whole.
+    let none = values::write(&folder.path().join("none/values.parquet"), &all).expect_err("no such folder");
+    assert!(none.to_string().starts_with("a new file in "), "{none}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
 #[test]

@@ -15,13 +15,11 @@ use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::time::Duration;
 use store::daily::DailyReader;
 use wire::api::UnixTime;
 use wire::api::process_history::{ProcessHistory, ProcessHistoryParams, TopProcess};
-use wire::api::processes::ProcessOrder;
 use wire::name_match;
 use wire::process::{self, ProcessKey};
 use wire::time::Time;
@@ -47,7 +45,7 @@ pub fn method(history: Option<Handle>) -> Method {
         let visibility = Visibility::of(caller.viewer);
         async move {
             let history = history.ok_or_else(|| {
-                Fault::unavailable(
+                Fault::not_found(
                     "the process history is turned off in the configuration of this sensor ([sensor.history] on, \
                      process_budget_mib)",
                 )
@@ -70,6 +68,7 @@ fn answer(
     // The minute in which the time starts is named by its own start.
     let read =
         history.each(since.minus(MINUTE).plus(Duration::from_micros(1)), until, |_, bytes| found.add(bytes));
+    found.answer.own_only = !visibility.is_all();
     found.answer.damaged_bytes += read.map_err(unreadable)?;
     if found.is_full {
         return Err(Fault::invalid_params(format!(
@@ -183,23 +182,13 @@ impl Found {
             process.cpu = process.cpu_seconds / covered.as_secs_f64().max(1.0);
         }
         answer.total = answer.processes.len() as u64;
-        sort(&mut answer.processes, params.order);
+        answer.processes.sort_by(|a, b| a.compare(b, params.order));
         answer.processes.truncate(usize::try_from(params.limit).unwrap_or(usize::MAX));
         let mut users = Users::default();
         for process in &mut answer.processes {
             process.user = users.name(process.uid).map(ToOwned::to_owned);
         }
         answer
-    }
-}
-
-fn sort(processes: &mut [TopProcess], order: ProcessOrder) {
-    match order {
-        ProcessOrder::Cpu => processes.sort_by(|a, b| b.cpu_seconds.total_cmp(&a.cpu_seconds)),
-        ProcessOrder::Memory => processes.sort_by_key(|process| Reverse(process.rss_max_bytes)),
-        ProcessOrder::Io => processes.sort_by_key(|process| Reverse(process.io_bytes())),
-        ProcessOrder::Start => processes.sort_by_key(|process| Reverse(process.start.0)),
-        ProcessOrder::Pid => processes.sort_by_key(|process| process.pid),
     }
 }
 
@@ -276,6 +265,7 @@ mod tests {
         let uids = |viewer| {
             let found = ask(&reader, &ProcessHistoryParams::default(), viewer);
             assert_eq!(found.total, found.processes.len() as u64);
+            assert_eq!(found.own_only, viewer != Viewer::Trusted);
             found.processes.iter().map(|process| process.uid).collect::<Vec<_>>()
         };
         assert_eq!(uids(Viewer::User(1000)), [1000, 1000]);

@@ -34,6 +34,17 @@ fn all(folder: &Path) -> (Vec<String>, u64) {
 }
 
 #[test]
+fn a_state_folder_that_was_removed_is_not_made_again() {
+    let state = tempfile::tempdir().expect("a folder");
+    let folder = state.path().join("sensor/process-history");
+    let error = DailyLog::open(&folder, PROCESS_HISTORY, LARGE).expect_err("no folder around it");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    assert!(!state.path().join("sensor").exists());
+    std::fs::create_dir(state.path().join("sensor")).expect("put back");
+    open(&folder, LARGE);
+}
+
+#[test]
 fn records_are_read_by_their_time_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut log = open(folder.path(), LARGE);

@@ -63,6 +63,67 @@ fn exported_days_answer_as_the_sensor_did() {
 }
 
 #[test]
+fn values_are_written_to_a_parquet_file_as_they_are_printed() {
+    let site = Site::start();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let visperf = |more: &[&str]| {
+        let all = ["metrics", "node_*", "--step", "1h", "--since", &since, "--until", &until, "--state"];
+        program::command(program::visperf().unwrap()).args(all).arg(site.state()).args(more).output().unwrap()
+    };
+    let csv = visperf(&["--csv"]);
+    let values = String::from_utf8_lossy(&csv.stdout).lines().count() - 1;
+    assert!(values > 100);
+    let file = site.folder.path().join("week.parquet");
+    std::fs::write(&file, "older").unwrap();
+    let written = visperf(&["--parquet", file.to_str().unwrap()]);
+    assert!(written.status.success() && written.stdout.is_empty(), "{}", note(&written));
+    let said = format!("{values} values written to {}", file.display());
+    assert!(note(&written).contains(&said), "{said}: {}", note(&written));
+    assert!(std::fs::read(&file).unwrap().starts_with(b"PAR1"));
+    let folder = visperf(&["--parquet", site.folder.path().to_str().unwrap()]);
+    assert_eq!(folder.status.code(), Some(1));
+    assert!(note(&folder).contains("expected the name of a file"), "{}", note(&folder));
+}
+
+#[test]
+fn processes_of_exported_days_are_those_of_the_sensor() {
+    let site = Site::start();
+    assert_eq!(site.export(&[]).len(), DAYS as usize);
+    let place = site.place();
+    let (since, until) = (format!("{}T00:00Z", site.day(0)), format!("{}T00:00Z", site.day(DAYS)));
+    let all = ["processes", "--since", since.as_str(), "--until", until.as_str()];
+    for more in [
+        &["--order", "start"][..],
+        &["--name", "rel*", "--order", "pid"],
+        &["--user", "0"],
+        &["--job", "slurm:1", "--order", "pid", "--limit", "2"],
+        &["--pid", "71", "--since", &format!("{}T04:00Z", site.day(1))],
+        &["--pid", "71", "--until", &format!("{}T04:00Z", site.day(1))],
+    ] {
+        let is_shorter = |option: &&str| more.contains(option);
+        let mut all: Vec<&str> = all.to_vec();
+        for option in ["--since", "--until"].iter().filter(|option| is_shorter(option)) {
+            let at = all.iter().position(|one| one == option).unwrap();
+            all.drain(at..at + 2);
+        }
+        let asked = |source: (&str, &OsStr)| {
+            let mut found = asked(&[&all, more].concat(), source, &[]);
+            let host = |process: &mut Value| process.as_object_mut().unwrap().remove("host");
+            let hosts: Vec<_> = found.iter_mut().map(host).collect();
+            (hosts, found)
+        };
+        let (no_hosts, of_sensor) = asked(("--state", site.state().as_os_str()));
+        let (hosts, of_files) = asked(("--from", place.as_os_str()));
+        assert!(!of_files.is_empty(), "{more:?}");
+        assert!(no_hosts.iter().all(Option::is_none));
+        assert!(hosts.iter().all(|host| *host == Some(json!("trial-host"))), "{hosts:?}");
+        assert_eq!(of_files, of_sensor, "{more:?}");
+    }
+    let other = [&all[..], &["--host", "other"]].concat();
+    assert!(asked(&other, ("--from", place.as_os_str()), &[]).is_empty());
+}
+
+#[test]
 fn a_sensor_answers_from_exported_days_what_it_has_no_more() {
     let site = Site::start();
     assert_eq!(site.export(&[]).len(), DAYS as usize);

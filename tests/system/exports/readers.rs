@@ -147,9 +147,15 @@ fn duckdb_and_pyarrow_read_what_the_daemon_answers() {
         assert_eq!(found[18], json!(shown(time)[..10]), "the day is that of the log");
         assert_eq!(found.as_array().unwrap()[..18], *expected.as_array().unwrap());
     }
+    let process = |day: u32, (pid, name, job, signal): (u32, &str, Option<&str>, Option<u8>)| {
+        json!(["trial-host", pid, name, job, site.day(day), 1800.0, 120, 1_u64 << 30, 120 * 4096, signal])
+    };
+    let init = (0..DAYS).map(|day| process(day, (1, "init", None, None)));
+    let relax = (0..DAYS).map(|day| process(day, (70 + day, "relax", Some("slurm:1"), Some(9))));
+    assert_eq!(found["processes"], json!(init.chain(relax).collect::<Vec<_>>()));
     let questions: Vec<u64> = serde_json::from_value(found["questions"].clone()).unwrap();
     // One asks about seven days; three are there.
-    assert_eq!((questions.len(), questions[GROWN]), (7, 0), "{questions:?}");
+    assert_eq!((questions.len(), questions[GROWN]), (8, 0), "{questions:?}");
     assert!(questions.iter().enumerate().all(|(at, rows)| at == GROWN || *rows > 0), "{questions:?}");
     assert_eq!(found["arrow"]["rows"], json!(ROWS * u64::from(DAYS)));
     assert_eq!(found["arrow"]["days"], json!([site.day(0), site.day(1), site.day(2)]));

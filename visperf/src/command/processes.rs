@@ -2,6 +2,8 @@
 //!
 //! Not here: sampling (`sensor::process`).
 
+#[cfg(feature = "export")]
+mod exported;
 mod of_call;
 mod past;
 
@@ -26,6 +28,7 @@ use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesP
   visperf processes --call slurm:17 --host wn01
   visperf processes --host wn01 --since yesterday --until today
   visperf processes --host wn01 --since 1d --order memory --job slurm:17
+  visperf processes --from /srv/grid-history --since 90d --name 'python*'
   visperf processes --domain UT-ICL --host wn01 --json | jq '.name, .cpu'
 
 CPU is the share of one core over about the last second: four busy threads
@@ -55,6 +58,11 @@ pub(crate) struct Args {
     job: Option<String>,
     #[command(flatten)]
     between: Between,
+    /// Read days that were exported to this place (visperf history export) instead of asking a daemon; of all their
+    /// hosts without --host
+    #[cfg(feature = "export")]
+    #[arg(long, value_name = "PLACE", value_parser = crate::command::history::exported::place, conflicts_with = "call")]
+    from: Option<String>,
     /// Sort by recent CPU usage, memory, storage I/O in bytes, start time (newest first) or process id
     #[arg(long, value_name = "ORDER", default_value = "cpu")]
     order: Order,
@@ -92,6 +100,10 @@ impl From<Order> for ProcessOrder {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(call) = &args.call {
         return of_call::print(args, call);
+    }
+    #[cfg(feature = "export")]
+    if let Some(place) = &args.from {
+        return exported::print(args, place);
     }
     if args.between.since.is_some() || args.between.until.is_some() || args.job.is_some() {
         return past::print(args);

@@ -27,6 +27,12 @@ pub(super) struct Reach {
     pub(super) events: Option<UnixTime>,
     /// Only the caller's own calls, of those that are stored.
     pub(super) own_calls_only: bool,
+    /// Start of the oldest stored minute of processes, of the host that was asked.
+    pub(super) processes: Option<UnixTime>,
+    /// Only the caller's own processes.
+    pub(super) own_processes_only: bool,
+    /// The hosts of the domain, and whether they report.
+    pub(super) hosts: BTreeMap<String, bool>,
     /// Hosts whose metrics are not copied until now, and until when they are.
     pub(super) behind: BTreeMap<String, UnixTime>,
     /// Hosts whose events may be missing.

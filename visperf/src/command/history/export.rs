@@ -14,10 +14,10 @@ use crate::options::{OfDomain, Query};
 use crate::output::figures::{count, whole_bytes};
 use crate::output::{as_answered, note, report, times};
 use history_files::Error;
-use history_files::day::{Day, DayFile};
+use history_files::day::{Day, DayFile, span};
 use history_files::destination::Destination;
 use history_files::table::{Finished, Part, Rows, Table, TableFile};
-use history_files::{calls, events, metrics};
+use history_files::{calls, events, metrics, processes};
 use indicatif::ProgressBar;
 use jiff::civil::Date;
 use wire::api::UnixTime;
@@ -28,7 +28,7 @@ use wire::api::history::{DomainHistory, HostBehind};
 /// Export the days that are over as Parquet files
 ///
 /// Every day from the oldest that is stored until yesterday (UTC) that is not there yet. Interrupted, it goes on
-/// with the next start. Calls of other users are exported by root and by operators of the domain only.
+/// with the next start. Calls and processes of other users are exported by root and by operators of the domain only.
 ///
 /// An object store that speaks S3 is named s3://BUCKET/PREFIX; its endpoint and credentials are read from the
 /// variables AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
@@ -112,15 +112,25 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if !args.query.json {
         note(&summary(&exported, days.len() - problems.len(), &destination));
     }
-    if exported.iter().any(|day| day.own_calls_only) {
-        note(
-            "stored calls of other users are left out: root, over the daemon's local socket, and operators of the domain export all",
-        );
-    }
+    note_left_out(&exported);
     problems.iter().for_each(|problem| report(problem));
     match problems.is_empty() {
         true => Ok(()),
         false => Err(Failure::Printed(Kind::Failed)),
+    }
+}
+
+/// Says what the caller may not see.
+fn note_left_out(exported: &[Day]) {
+    let parts: [(&str, fn(&Day) -> bool); 2] =
+        [("stored calls", |day| day.own_calls_only), ("processes", |day| day.own_processes_only)];
+    let parts = parts.into_iter().filter(|(_, is_left_out)| exported.iter().any(is_left_out));
+    let parts: Vec<&str> = parts.map(|(part, _)| part).collect();
+    if !parts.is_empty() {
+        note(&format!(
+            "{} of other users are left out: root, over the daemon's local socket, and operators of the domain export all",
+            parts.join(" and ")
+        ));
     }
 }
 
@@ -132,6 +142,11 @@ pub(super) fn has_more(known: &Day, reach: &Reach) -> bool {
         || known.until.is_some()
         // Exported by a version without events.
         || known.file(Table::Events).is_none()
+        // Exported by a version without processes, which are stored still.
+        || (known.file(Table::Processes).is_none()
+            && reach.processes.is_some_and(|UnixTime(oldest)| oldest < known.span().end))
+        || (known.own_processes_only && !reach.own_processes_only)
+        || known.silent.iter().any(|host| reach.hosts.get(host) == Some(&true))
         || known.unheard.iter().any(|host| !reach.unheard.contains(host))
         || known
             .behind
@@ -160,6 +175,7 @@ fn one(
         show(&format!("metrics of {}", host.unwrap_or_default()));
         of_metrics.write(&metrics::rows(history))
     })?;
+    let of_processes = processes_of(source, &mut day, reach, &show)?;
     show("calls");
     let mut of_calls = Growing::new(Table::Calls, &day);
     source.calls(date, |Calls { calls, stored_own_only, .. }| {
@@ -172,7 +188,10 @@ fn one(
         day.unheard.clone_from(unheard);
         of_events.write(&events::rows(events))
     })?;
-    let files = [of_metrics.finish()?, of_calls.finish()?, of_events.finish()?];
+    let files = [of_metrics, of_processes, of_calls, of_events]
+        .into_iter()
+        .map(Growing::finish)
+        .collect::<Result<Vec<_>, _>>()?;
     if let Some(known) = known {
         destination.record(&Day { unfinished: true, ..known.clone() }).map_err(failed)?;
     }
@@ -198,12 +217,40 @@ fn one(
     Ok(day)
 }
 
+/// The processes of a day, host by host.
+fn processes_of(
+    source: &mut Source,
+    day: &mut Day,
+    reach: &Reach,
+    show: &dyn Fn(&str),
+) -> Result<Growing, Failure> {
+    let mut file = Growing::new(Table::Processes, day);
+    file.write(&processes::rows("", span(day.date).start, &[]))?;
+    for (host, is_live) in &reach.hosts {
+        show(&format!("processes of {host}"));
+        let has_answered = *is_live
+            && source.processes(day.date, host, |hour, answer| {
+                day.own_processes_only |= answer.own_only;
+                file.write(&processes::rows(host, hour, &answer.processes))
+            })?;
+        if !has_answered {
+            day.silent.push(host.clone());
+        }
+    }
+    Ok(file)
+}
+
 /// What is missing in a table that is kept is missing in the day.
 fn keep(day: &mut Day, known: &Day, table: Table) {
     match table {
         Table::Metrics => {
             day.until = known.until.or(day.until);
             day.behind.clone_from(&known.behind);
+        }
+        Table::Processes => {
+            day.own_processes_only = known.own_processes_only;
+            // Once a host has answered, it has no more.
+            day.silent.retain(|host| known.silent.contains(host));
         }
         Table::Calls => day.own_calls_only &= known.own_calls_only,
         Table::Events => {
@@ -215,7 +262,11 @@ fn keep(day: &mut Day, known: &Day, table: Table) {
 
 /// Whether a file has less than the one that is there: fewer rows, or not the calls of all.
 fn has_less(day: &Day, file: &Finished, known: &Day, there: &DayFile) -> bool {
-    let is_own = |day: &Day| day.own_calls_only && there.table == Table::Calls;
+    let is_own = |day: &Day| match there.table {
+        Table::Processes => day.own_processes_only,
+        Table::Calls => day.own_calls_only,
+        Table::Metrics | Table::Events => false,
+    };
     there.rows > file.rows || (is_own(day) && !is_own(known))
 }
 
@@ -286,6 +337,7 @@ mod tests {
     use super::*;
     use jiff::civil::date;
     use std::collections::BTreeMap;
+    use std::time::Duration;
     use wire::time::Time;
 
     fn at(minute: i64) -> UnixTime {
@@ -318,6 +370,27 @@ mod tests {
         (day.behind, day.unheard) = (Vec::new(), vec!["wn02".to_owned()]);
         assert!(!has_more(&day, &Reach { unheard: vec!["wn02".to_owned()], ..Reach::default() }));
         assert!(has_more(&day, &Reach::default()), "it has reported");
+        (day.unheard, day.silent) = (Vec::new(), vec!["wn02".to_owned()]);
+        let of_hosts = |hosts: &[(&str, bool)]| Reach {
+            hosts: hosts.iter().map(|(host, is_live)| ((*host).to_owned(), *is_live)).collect(),
+            ..Reach::default()
+        };
+        assert!(!has_more(&day, &of_hosts(&[("wn01", true), ("wn02", false)])), "it is still silent");
+        assert!(!has_more(&day, &of_hosts(&[("wn01", true)])), "it has left the domain");
+        assert!(has_more(&day, &of_hosts(&[("wn02", true)])), "it may answer now");
+        day.silent.clear();
+        let reaches_to = |time| Reach { processes: Some(UnixTime(time)), ..Reach::default() };
+        let end = day.span().end;
+        assert!(
+            has_more(&day, &reaches_to(end.minus(Duration::from_secs(60)))),
+            "its processes are stored still"
+        );
+        assert!(!has_more(&day, &reaches_to(end)), "they are not");
+        day.files.push(DayFile { table: Table::Processes, ..events_file() });
+        assert!(!has_more(&day, &reaches_to(Time::default())));
+        day.own_processes_only = true;
+        assert!(has_more(&day, &Reach::default()), "now all are seen");
+        assert!(!has_more(&day, &Reach { own_processes_only: true, ..Reach::default() }));
     }
 
     fn events_file() -> DayFile {

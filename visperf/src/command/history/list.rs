@@ -84,16 +84,18 @@ pub(super) fn incomplete(day: &Day) -> Vec<&str> {
         (day.unfinished, "interrupted"),
         (day.until.is_some(), "not over"),
         (day.own_calls_only, "own calls only"),
+        (day.own_processes_only, "own processes only"),
         (day.missed_events > 0, "events missed"),
     ];
     let states = states.into_iter().filter_map(|(is_so, state)| is_so.then_some(state));
-    let behind = day.behind.iter().map(|behind| &behind.host).chain(&day.unheard);
+    let behind = day.behind.iter().map(|behind| &behind.host).chain(&day.unheard).chain(&day.silent);
     let hosts: BTreeSet<&str> = behind.map(String::as_str).collect();
     states.chain(hosts).collect()
 }
 
 fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
-    let heads = ["DOMAIN", "DAY", "METRICS", "CALLS", "EVENTS", "SIZE", "EXPORTED", "INCOMPLETE"];
+    let heads =
+        ["DOMAIN", "DAY", "METRICS", "PROCESSES", "CALLS", "EVENTS", "SIZE", "EXPORTED", "INCOMPLETE"];
     let zone = TimeZone::system();
     let mut table = Table::new(&heads).spares(&["INCOMPLETE", "EXPORTED", "SIZE"]).offset(offset_now(&zone));
     for day in days {
@@ -105,6 +107,7 @@ fn print(days: &[Day], output: &mut Output) -> Result<(), Failure> {
             Cell::text(&day.domain).color(Color::Name),
             Cell::whole(day.date.to_string()),
             rows(table::Table::Metrics),
+            rows(table::Table::Processes),
             rows(table::Table::Calls),
             rows(table::Table::Events),
             Cell::figure(whole_bytes(day.len_bytes())),

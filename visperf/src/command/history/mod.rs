@@ -15,7 +15,7 @@ use jiff::civil::Date;
 
 /// Show what is stored of the past, and export it as Parquet files
 ///
-/// An export writes each day that is over (UTC) as tables of metrics, calls and events to a folder or to
+/// An export writes each day that is over (UTC) as tables of metrics, processes, calls and events to a folder or to
 /// an object store, for DuckDB, Python, Spark and other programs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]

@@ -4,9 +4,10 @@
 
 use super::days::{Reach, Walk, date_of};
 use crate::client::target::Target;
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, NO_METHOD, PATIENCE};
 use crate::exit::Failure;
 use crate::options::OfDomain;
+use ::client::Error;
 use ::client::typed::About;
 use history_files::day::span;
 use jiff::civil::Date;
@@ -16,14 +17,26 @@ use std::ops::Range;
 use std::time::Duration;
 use wire::api::calls::{Call, CallOrder, Calls, CallsParams, DomainCallsParams};
 use wire::api::daemon::InfoParams;
+use wire::api::domain::{HostState, Hosts, HostsParams};
 use wire::api::events::{DomainEventsParams, Events, EventsParams};
 use wire::api::history::{Aggregate, DomainHistory, DomainHistoryParams, HistoryParams};
+use wire::api::process_history::{ProcessHistory, ProcessHistoryParams};
+use wire::api::processes::ProcessOrder;
 use wire::api::{Request, Span, UnixTime};
 use wire::call::State;
 use wire::time::Time;
 
 /// Calls or events on a page.
 const ROWS_ON_PAGE: u64 = 5_000;
+
+/// Processes of an hour at most: more than are stored of one.
+const PROCESSES_MAX: u64 = 10_000;
+
+/// An hour.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Code of a fault: there is no such thing.
+const NOT_FOUND: i64 = wire::fault::NOT_FOUND as i64;
 
 /// Name that no metric has.
 const NO_METRIC: &str = "-";
@@ -71,7 +84,15 @@ impl Source {
         let Calls { stored_since, stored_own_only, .. } = self.ask(&DomainCallsParams(calls))?;
         let first = EventsParams { cursor: Some(String::new()), limit: 1, ..EventsParams::default() };
         let Events { events, unheard, missed, .. } = self.ask(&DomainEventsParams(first))?;
+        let Hosts { hosts, .. } = self.ask(&HostsParams {})?;
+        let hosts = hosts.into_iter().map(|host| (host.host, host.state == HostState::Live)).collect();
+        let of_host = ProcessHistoryParams { limit: 1, ..ProcessHistoryParams::default() };
+        let ProcessHistory { oldest: processes, own_only, .. } =
+            self.client.ask(&of_host, &self.about, PATIENCE).unwrap_or_default();
         Ok(Reach {
+            hosts,
+            processes,
+            own_processes_only: own_only,
             tiers: history.oldest,
             calls: stored_since,
             own_calls_only: stored_own_only,
@@ -109,6 +130,45 @@ impl Source {
                 None => return Ok(()),
             }
         }
+    }
+
+    /// Passes the processes of a host on a day that used most, hour by hour, to `each`; returns whether the host
+    /// answered. One that stores none has answered.
+    ///
+    /// # Errors
+    /// If the daemon does not answer, and the errors of `each`.
+    pub(super) fn processes(
+        &mut self,
+        date: Date,
+        host: &str,
+        mut each: impl FnMut(Time, &ProcessHistory) -> Result<(), Failure>,
+    ) -> Result<bool, Failure> {
+        let Range { start, end } = span(date);
+        let about = About { host: Some(host.to_owned()), ..self.about.clone() };
+        let mut hour = start;
+        while hour < end {
+            let next = hour.plus(HOUR);
+            let params = ProcessHistoryParams {
+                since: Some(UnixTime(hour)),
+                until: Some(UnixTime(next.minus(Duration::from_micros(1)))),
+                order: ProcessOrder::Start,
+                limit: PROCESSES_MAX,
+                ..ProcessHistoryParams::default()
+            };
+            let answer = match self.client.ask(&params, &about, PATIENCE) {
+                Err(Error::Fault { code: NOT_FOUND | NO_METHOD, .. }) => {
+                    return Ok(true);
+                }
+                Err(Error::Fault { .. }) => return Ok(false),
+                answer => answer.map_err(|error| self.client.explain(ProcessHistoryParams::METHOD, error))?,
+            };
+            each(hour, &answer)?;
+            // The hours before the oldest have none.
+            let Some(UnixTime(oldest)) = answer.oldest else { return Ok(true) };
+            let passed = Duration::from_secs(oldest.micros().unsigned_abs() / 1_000_000 % HOUR.as_secs());
+            hour = next.max(oldest.minus(passed));
+        }
+        Ok(true)
     }
 
     /// Passes the calls that ended on a day, a page at a time, to `each`.

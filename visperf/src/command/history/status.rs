@@ -111,7 +111,8 @@ fn print(reach: &Reach, output: &mut Output) -> Result<(), Failure> {
     let tiers = reach.tiers.iter().map(|tier| (format!("metrics, {}", tier.tier), tier.time));
     let calls = reach.calls.map(|time| ("calls".to_owned(), time));
     let events = reach.events.map(|time| ("events".to_owned(), time));
-    for (name, time) in tiers.chain(calls).chain(events) {
+    let processes = reach.processes.map(|time| ("processes".to_owned(), time));
+    for (name, time) in tiers.chain(processes).chain(calls).chain(events) {
         let time = Cell::time(in_table(time.0, &zone, output));
         table.row(vec![Cell::whole(name).color(Color::Name), time]);
     }
@@ -122,6 +123,7 @@ fn json(domain: &str, reach: &Reach, exported: Option<&Exported>) -> serde_json:
     let mut answer = json!({
         "domain": domain,
         "tiers": reach.tiers,
+        "processes_since": reach.processes,
         "calls_since": reach.calls,
         "events_since": reach.events,
         "behind": reach.behind,

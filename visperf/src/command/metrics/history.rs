@@ -22,6 +22,8 @@ use ::client::typed::About;
 use jiff::tz::TimeZone;
 use overall::Overall;
 use std::collections::BTreeSet;
+#[cfg(feature = "export")]
+use std::path::PathBuf;
 use std::time::Duration;
 use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::history::{
@@ -71,6 +73,10 @@ pub(crate) struct Past {
     /// Print every value as CSV: host, metric, labels, time, value, unit
     #[arg(long, conflicts_with_all = ["json", "values"])]
     csv: bool,
+    /// Write every value to this file as Parquet, with the columns of --csv: for DuckDB, pandas and others
+    #[cfg(feature = "export")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "values", "csv", "plot"])]
+    parquet: Option<PathBuf>,
 }
 
 impl Past {
@@ -78,6 +84,7 @@ impl Past {
     pub(crate) fn is_given(&self) -> bool {
         let Past { step, agg, by, top, values, plot, csv, .. } = self;
         self.is_exported()
+            || self.is_file()
             || step.is_some()
             || agg.is_some()
             || by.is_some()
@@ -93,6 +100,16 @@ impl Past {
     fn is_exported(&self) -> bool {
         #[cfg(feature = "export")]
         return self.from.is_some();
+        #[cfg(not(feature = "export"))]
+        false
+    }
+}
+
+impl Past {
+    /// Whether the values go to a file.
+    fn is_file(&self) -> bool {
+        #[cfg(feature = "export")]
+        return self.parquet.is_some();
         #[cfg(not(feature = "export"))]
         false
     }
@@ -188,6 +205,11 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
         found.series.sort_by(|a, b| mean(&b.series).total_cmp(&mean(&a.series)));
         found.series.truncate(usize::try_from(top).unwrap_or(usize::MAX));
     }
+    #[cfg(feature = "export")]
+    if let Some(path) = &args.past.parquet {
+        rows::parquet(&found.series, path)?;
+        return finish(args, &params, found);
+    }
     let mut output = args.query.width.output();
     if args.query.json {
         found.series.iter().try_for_each(|one| output.json(&rows::json(one)))?;
@@ -207,6 +229,14 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
         rows::summary(&found.series, &mut output)?;
     }
     output.flush()?;
+    finish(args, &params, found)
+}
+
+/// Says what a user should know of what was found.
+///
+/// # Errors
+/// If exported days could not be read.
+fn finish(args: &Args, params: &HistoryParams, found: Found) -> Result<bool, Failure> {
     if !args.query.json && !args.past.csv {
         notes(&found, params.aggregate);
     }
@@ -227,7 +257,8 @@ fn params(args: &Args) -> HistoryParams {
     };
     let Past { step, values, csv, .. } = &args.past;
     // Its figures are those of the samples, however long the steps are.
-    let is_table = !args.query.json && !values && !csv && *step != Some(Duration::ZERO);
+    let is_table =
+        !args.query.json && !values && !csv && !args.past.is_file() && *step != Some(Duration::ZERO);
     let aggregate = if is_table { Aggregate::Summary } else { Aggregate::Auto };
     HistoryParams {
         name: args.name.clone(),

@@ -37,7 +37,9 @@ pub(super) fn print(args: &Args) -> Result<(), Failure> {
         true => format!("no process is stored for this time, as far as everybody may see; {MORE}"),
         false => "no process is stored for this time that you may see and that fits".to_owned(),
     };
-    query::print_typed(&args.query, &raw, &answer.typed.processes, &nothing, table)?;
+    query::print_typed(&args.query, &raw, &answer.typed.processes, &nothing, |processes, output| {
+        table(processes.iter().map(|process| (None, process)), output)
+    })?;
     query::note_left_out(raw.len(), answer.typed.total, "processes");
     if !args.query.json {
         notes(&answer.typed);
@@ -45,18 +47,28 @@ pub(super) fn print(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(processes: &[TopProcess], output: &mut Output) -> Result<(), Failure> {
+/// Prints processes; with their hosts, if the first has one.
+///
+/// # Errors
+/// If the output cannot be written.
+pub(super) fn table<'a>(
+    processes: impl Iterator<Item = (Option<&'a str>, &'a TopProcess)>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut processes = processes.peekable();
+    let has_hosts = processes.peek().is_some_and(|(host, _)| host.is_some());
     let heads = [
-        "PID", "USER", "CPU TIME", "CPU", "MEMORY", "IO", "MINUTES", "FIRST", "LAST", "ENDED", "JOB", "NAME",
-        "COMMAND",
+        "HOST", "PID", "USER", "CPU TIME", "CPU", "MEMORY", "IO", "MINUTES", "FIRST", "LAST", "ENDED", "JOB",
+        "NAME", "COMMAND",
     ];
     let zone = TimeZone::system();
-    let mut table = Table::new(&heads)
+    let mut table = Table::new(&heads[usize::from(!has_hosts)..])
         .spares(&["MINUTES", "ENDED", "IO", "LAST", "USER", "JOB", "COMMAND"])
         .offset(offset_now(&zone));
-    for process in processes {
+    for (host, process) in processes {
         let user = process.user.clone().unwrap_or_else(|| format!("uid {}", process.uid));
-        table.row(vec![
+        let mut row: Vec<Cell> = host.map(|host| Cell::text(host).color(Color::Name)).into_iter().collect();
+        row.extend([
             Cell::figure(process.pid.to_string()),
             Cell::text(user),
             Cell::figure(cpu_time(process.cpu_seconds)),
@@ -73,6 +85,7 @@ fn table(processes: &[TopProcess], output: &mut Output) -> Result<(), Failure> {
             Cell::text(&process.name).color(Color::Name),
             Cell::text(process.command.as_deref().unwrap_or_default()),
         ]);
+        table.row(row);
     }
     table.print(output)
 }

@@ -10,8 +10,12 @@ use crate::output::sparkline::sparkline;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown as shown_time};
 use crate::output::{Color, Output};
+#[cfg(feature = "export")]
+use crate::{harmless::clean, output::figures::count, output::note};
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
+#[cfg(feature = "export")]
+use std::path::Path;
 use wire::api::history::HistorySeries;
 use wire::sample::Number;
 
@@ -45,6 +49,19 @@ pub(super) fn csv(series: &[OfHost], output: &mut Output) -> Result<(), Failure>
             output.line(&format!("{head},{time},{value},{}", one.series.unit))?;
         }
     }
+    Ok(())
+}
+
+/// Writes every value to a file.
+///
+/// # Errors
+/// If it cannot be written.
+#[cfg(feature = "export")]
+pub(super) fn parquet(series: &[OfHost], path: &Path) -> Result<(), Failure> {
+    let series: Vec<_> = series.iter().map(|one| (one.host.as_str(), &one.series)).collect();
+    let values = history_files::values::write(path, &series);
+    let values = values.map_err(|error| Failure::Failed(error.to_string()))?;
+    note(&clean(&format!("{} written to {}", count(values, "value"), path.display())));
     Ok(())
 }
 
