@@ -122,10 +122,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Says what the caller may not see.
 fn note_left_out(exported: &[Day]) {
-    let parts: [(&str, fn(&Day) -> bool); 2] =
-        [("stored calls", |day| day.own_calls_only), ("processes", |day| day.own_processes_only)];
-    let parts = parts.into_iter().filter(|(_, is_left_out)| exported.iter().any(is_left_out));
-    let parts: Vec<&str> = parts.map(|(part, _)| part).collect();
+    let calls = exported.iter().any(|day| day.own_calls_only).then_some("stored calls");
+    let processes = exported.iter().any(|day| day.own_processes_only).then_some("processes");
+    let parts: Vec<&str> = calls.into_iter().chain(processes).collect();
     if !parts.is_empty() {
         note(&format!(
             "{} of other users are left out: root, over the daemon's local socket, and operators of the domain export all",

@@ -465,8 +465,8 @@ fn notes(found: &Found, aggregate: Aggregate) {
     }
     for (host, time, text) in found.marks.iter().rev().take(MARKS_SHOWN).rev() {
         let time = shown_time(time.0, &zone);
-        let of = if host.is_empty() { String::new() } else { format!(" of {}", clean(host)) };
-        note(&format!("{time} {text}{of}"));
+        let host = if host.is_empty() { String::new() } else { format!("{}: ", clean(host)) };
+        note(&format!("{time} {host}{text}"));
     }
     for problem in &found.problems {
         note(&format!("values of exported days are missing: {}", clean(problem)));
