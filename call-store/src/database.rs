@@ -13,8 +13,11 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Changes of the schema, each once and for ever.
-const MIGRATIONS: [(&str, &str); 2] =
-    [("calls", include_str!("schema_1_calls.sql")), ("copies", include_str!("schema_2_copies.sql"))];
+const MIGRATIONS: [(&str, &str); 3] = [
+    ("calls", include_str!("schema_1_calls.sql")),
+    ("copies", include_str!("schema_2_copies.sql")),
+    ("filters", include_str!("schema_3_filters.sql")),
+];
 
 /// Size of a page of the database, in bytes.
 pub(crate) const PAGE_LEN_BYTES: u64 = 4096;

@@ -18,6 +18,10 @@ const USERS: (&str, &str) = ("call", "user");
 const NAMES: (&str, &str) = ("call", "name");
 const OUTCOMES: (&str, &str) = ("call", "outcome");
 
+/// The index of calls by user, and that of those that did not end well.
+const BY_USER: &str = "call_by_user";
+const NOT_OK: &str = "call_not_ok";
+
 /// What is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a> {
@@ -66,11 +70,13 @@ pub(crate) fn sources(query: Query<'_>, names: Option<Vec<String>>) -> Vec<Sourc
     if let Some(names) = names {
         return names.iter().map(|name| index("call_by_name", "name", name)).collect();
     }
+    let is_ended_badly = !params.outcome.is_empty() && !params.outcome.contains(&Outcome::Ok);
+    let of_user = |user: &String| index(if is_ended_badly { NOT_OK } else { BY_USER }, "user", user);
     if let Some(user) = &params.user {
-        return vec![index("call_by_user", "user", user)];
+        return vec![of_user(user)];
     }
     if let Owners::Only(users) = owners {
-        return users.iter().map(|user| index("call_by_user", "user", user)).collect();
+        return users.iter().map(of_user).collect();
     }
     if !params.outcome.is_empty() {
         let outcomes = Outcome::ALL.iter().filter(|outcome| params.outcome.contains(outcome));
@@ -128,6 +134,10 @@ impl Source {
             Source::Index(index, column, value) => {
                 sql.push(format!("call AS c INDEXED BY {index} WHERE c.{column} = "));
                 sql.push_bind(value.clone());
+                if *index == NOT_OK {
+                    // The condition is that of the index, word for word.
+                    sql.push(" AND c.outcome <> 'ok'");
+                }
             }
             Source::Ids(from, to) => {
                 sql.push("call AS c INDEXED BY call_by_id WHERE c.id >= ").push_bind(from.clone());
@@ -138,7 +148,7 @@ impl Source {
         }
         self.push_filters(sql, query.params);
         if let Owners::Only(users) = query.owners {
-            self.push_indexed(sql, USERS, users);
+            self.push_known(sql, USERS, users);
         }
     }
 
@@ -154,6 +164,30 @@ impl Source {
     fn filters_by_row(&self, params: &CallsParams) -> bool {
         let CallsParams { call, name, state, .. } = params;
         call.is_some() || name.as_deref().is_some_and(has_wildcard) || state.is_some()
+    }
+
+    /// Adds a filter by user or outcome: what is read by host or by the index that has both has the values.
+    fn push_known<T: AsRef<str>>(&self, sql: &mut QueryBuilder<Sqlite>, of: (&str, &str), values: &[T]) {
+        let column = match self {
+            Source::Host(_) => format!("i.{}", of.1),
+            Source::Index(NOT_OK, ..) => format!("c.{}", of.1),
+            Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) | Source::Alias(_) => {
+                self.push_indexed(sql, of, values);
+                return;
+            }
+        };
+        sql.push(format!(" AND ({column} IN ("));
+        let mut list = sql.separated(", ");
+        for value in values {
+            list.push_bind(value.as_ref().to_owned());
+        }
+        sql.push(")");
+        if matches!(self, Source::Host(_)) {
+            // A row from before has no value.
+            sql.push(format!(" OR {column} IS NULL"));
+            self.push_indexed(sql, of, values);
+        }
+        sql.push(")");
     }
 
     /// Adds a filter for rows that have one of these values in an index: it is quicker to look there than at
@@ -202,15 +236,15 @@ impl Source {
             Some(name) => self.push_indexed(sql, NAMES, &[name]),
             None => {}
         }
-        if let Some(user) = user.as_ref().filter(|_| !is_by("call_by_user")) {
-            self.push_indexed(sql, USERS, &[user]);
+        if let Some(user) = user.as_ref().filter(|_| !is_by(BY_USER) && !is_by(NOT_OK)) {
+            self.push_known(sql, USERS, &[user]);
         }
         if let Some(state) = state {
             sql.push(" AND c.state = ").push_bind(state.as_str());
         }
         if !outcome.is_empty() && !is_by("call_by_outcome") {
             let words: Vec<&str> = outcome.iter().map(|outcome| outcome.as_str()).collect();
-            self.push_indexed(sql, OUTCOMES, &words);
+            self.push_known(sql, OUTCOMES, &words);
         }
         if let Some(host) = on_host.as_ref().filter(|_| !matches!(self, Source::Host(_))) {
             self.push_indexed(sql, HOSTS, &[host]);
@@ -221,8 +255,15 @@ impl Source {
         }
     }
 
-    /// The rows of a page: at most `limit` after `after`, in the order of the query.
-    pub(crate) fn page(&self, query: Query<'_>, after: Option<&Place>, limit: i64) -> QueryBuilder<Sqlite> {
+    /// The rows of a page: at most `limit` after `after` and not after `last`, if that is given, in the order of the
+    /// query.
+    pub(crate) fn page(
+        &self,
+        query: Query<'_>,
+        after: Option<&Place>,
+        last: Option<i64>,
+        limit: i64,
+    ) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("");
         self.push_select(&mut sql, Some(COLUMNS), query);
         let (than, order) = match query.params.order {
@@ -235,6 +276,10 @@ impl Source {
             sql.push(format!(" AND {latest} {than}= ")).push_bind(at);
             sql.push(format!(" AND ({latest} {than} ")).push_bind(at);
             sql.push(format!(" OR c.id {than} ")).push_bind(id.to_string()).push(")");
+        }
+        if let Some(last) = last {
+            let until = if than == "<" { ">=" } else { "<=" };
+            sql.push(format!(" AND {latest} {until} ")).push_bind(last);
         }
         sql.push(format!(" ORDER BY {latest} {order}, c.id {order} LIMIT ")).push_bind(limit);
         sql
@@ -267,6 +312,10 @@ mod tests {
         assert_eq!(sources(&all, None), [Source::Time]);
         let user = CallsParams { user: Some("ada".to_owned()), ..all.clone() };
         assert_eq!(sources(&user, None), [Source::Index("call_by_user", "user", "ada".to_owned())]);
+        let badly = |outcome: &[Outcome]| CallsParams { outcome: outcome.to_vec(), ..user.clone() };
+        let of_ada = |index| [Source::Index(index, "user", "ada".to_owned())];
+        assert_eq!(sources(&badly(&[Outcome::Failed, Outcome::Timeout]), None), of_ada("call_not_ok"));
+        assert_eq!(sources(&badly(&[Outcome::Failed, Outcome::Ok]), None), of_ada("call_by_user"));
         let host = CallsParams { on_host: Some("wn1".to_owned()), ..user };
         assert_eq!(sources(&host, None), [Source::Host("wn1".to_owned())]);
         let product = CallsParams { call: Some("slurm/a:*7".to_owned()), ..all.clone() };

@@ -89,8 +89,10 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
     let mut others = Vec::new();
     for (key, left) in &keyed {
         let latest = latest_us(&left.call);
-        hosts.extend(row::hosts(&left.call.hosts).into_iter().map(|host| (host.to_owned(), latest, *key)));
-        others.extend(aliases(left).into_iter().map(|alias| (alias, latest, *key)));
+        let about = [left.call.user.as_str(), left.call.outcome.map_or("", Outcome::as_str)];
+        let of_hosts = row::hosts(&left.call.hosts).into_iter();
+        hosts.extend(of_hosts.map(|host| (host.to_owned(), latest, *key, about.to_vec())));
+        others.extend(aliases(left).into_iter().map(|alias| (alias, latest, *key, Vec::new())));
     }
     if let Some((last, _)) = keyed.last() {
         sqlx::query("UPDATE identity SET last_key = ?").bind(last).execute(&mut *to).await?;
@@ -98,11 +100,16 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
         sql.push_values(keyed, |mut row, (key, left)| push_values(row.push_bind(key), left));
         sql.build().execute(&mut *to).await?;
     }
-    for (table, rows) in [("call_host", hosts), ("call_alias", others)] {
+    let tables = [
+        ("call_host (host, latest_us, key, user, outcome)", hosts),
+        ("call_alias (alias, latest_us, key)", others),
+    ];
+    for (table, rows) in tables {
         for rows in rows.chunks(ENTRIES_AT_ONCE) {
             let mut sql = QueryBuilder::<Sqlite>::new(format!("INSERT INTO {table} "));
-            sql.push_values(rows, |mut row, (text, latest, key)| {
+            sql.push_values(rows, |mut row, (text, latest, key, about)| {
                 row.push_bind(text.clone()).push_bind(latest).push_bind(key);
+                about.iter().for_each(|text| _ = row.push_bind((*text).to_owned()));
             });
             sql.build().execute(&mut *to).await?;
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::Call;
 use wire::name_match::has_wildcard;
@@ -59,6 +59,7 @@ pub struct CallStore {
     writer: Mutex<Option<SqliteConnection>>,
     readers: Semaphore,
     deleted: std::sync::atomic::AtomicU64,
+    is_current: OnceCell<()>,
 }
 
 impl CallStore {
@@ -72,6 +73,7 @@ impl CallStore {
             writer: Mutex::new(None),
             readers: Semaphore::new(READERS_MAX),
             deleted: std::sync::atomic::AtomicU64::new(0),
+            is_current: OnceCell::new(),
         }
     }
 
@@ -151,6 +153,21 @@ impl CallStore {
         })
     }
 
+    /// Brings a database of an earlier version up to date, which has not all that filters look at. If that fails, what is
+    /// there is read.
+    async fn bring_up_to_date(&self) {
+        let open = async || {
+            let mut writer = self.writer.lock().await;
+            if writer.is_none() {
+                *writer = Some(open_writer(&self.path, self.pages_max).await?);
+            }
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = self.is_current.get_or_try_init(open).await {
+            tracing::debug!(%error, "the database of calls cannot be brought up to date");
+        }
+    }
+
     /// Waits until one more may read.
     pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
         self.readers.acquire().await.expect("it is never closed")
@@ -175,29 +192,49 @@ impl CallStore {
         if !self.path.exists() {
             return Ok(Page::default());
         }
+        self.bring_up_to_date().await;
         let _turn = self.turn().await;
         let mut connection = open_reader(&self.path).await?;
         set_budget(&mut connection, PAGE_BUDGET).await?;
         let sources = chosen_sources(&mut connection, query).await.map_err(explained)?;
-        let mut found = BTreeMap::new();
+        let (mut found, mut is_all) = (BTreeMap::new(), after.is_none());
+        let most = i64::try_from(limit).unwrap_or(i64::MAX);
         for source in &sources {
-            let most = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = source.page(query, after, most).build().fetch_all(&mut connection).await;
-            for row in rows.map_err(explained)? {
+            // What comes after a page that is full already is not read.
+            let last = last_of_page(&found, limit, query.params.order);
+            let rows = source.page(query, after, last, most).build().fetch_all(&mut connection).await;
+            let rows = rows.map_err(explained)?;
+            is_all &= last.is_none() && rows.len() < limit;
+            for row in rows {
                 let (key, call) = call_of(&row)?;
                 found.insert(key, call);
             }
         }
+        let total = found.len() as u64;
         let mut calls: Vec<Call> = found.into_values().collect();
         calls.sort_by(|one, other| (latest_us(one), &one.id).cmp(&(latest_us(other), &other.id)));
         if query.params.order == CallOrder::Newest {
             calls.reverse();
         }
         calls.truncate(limit);
-        let (total, is_more) = count(&mut connection, query, &sources, calls.len() as u64).await?;
+        let (total, is_more) = match is_all {
+            true => (total, false),
+            false => count(&mut connection, query, &sources, calls.len() as u64).await?,
+        };
         connection.close().await?;
         Ok(Page { calls, total, is_more })
     }
+}
+
+/// The latest time of the last call of a full page.
+fn last_of_page(found: &BTreeMap<i64, Call>, limit: usize, order: CallOrder) -> Option<i64> {
+    let at = limit.checked_sub(1).filter(|at| *at < found.len())?;
+    let mut times: Vec<i64> = found.values().map(latest_us).collect();
+    let (_, last, _) = match order {
+        CallOrder::Newest => times.select_nth_unstable_by(at, |one, other| other.cmp(one)),
+        CallOrder::Oldest => times.select_nth_unstable(at),
+    };
+    Some(*last)
 }
 
 /// Counts the matching calls, as far as that is quick.

@@ -130,8 +130,9 @@ pub const HISTORY: Format = Format { name: "history", first: 1, written: 2, newe
 /// Files of the process history, one for each day.
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 
-/// Database of ended calls; its own table of migrations has the number. Version 2 can be copied.
-pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 2, newest: 2 };
+/// Database of ended calls; its own table of migrations has the number. Version 2 can be copied,
+/// version 3 has what filters look at in fewer places.
+pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 3, newest: 3 };
 
 /// All formats that carry a version.
 pub const FORMATS: [Format; 27] = [

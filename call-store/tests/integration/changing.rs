@@ -109,7 +109,7 @@ fn a_database_of_a_later_version_is_an_error_and_stays_as_it_is() {
         for change in [
             "ALTER TABLE call ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
-                VALUES (3, 'colours', TRUE, x'00', 1)",
+                VALUES (4, 'colours', TRUE, x'00', 1)",
         ] {
             sqlx::query(change).execute(&mut later).await.unwrap();
         }
