@@ -115,15 +115,17 @@ fn queries(reader: &Reader, joiner: &Arc<Mutex<Joiner>>, state: &str) {
     let dispatcher = Arc::new(Dispatcher::new(methods, Limits::default(), Arc::default()));
     let (since, until) = hour(reader);
     let hour = [("since", since.as_str()), ("until", until.as_str())];
-    let queries: [(&str, Vec<(&'static str, &str)>); 9] = [
+    let queries: [(&str, Vec<(&'static str, &str)>); 11] = [
         ("host and hour", [("on_host", "wn123")].into_iter().chain(hour).collect()),
         ("hour", hour.to_vec()),
         ("user", vec![("user", "user042")]),
+        ("user, 100", vec![("user", "user042"), ("limit", "100")]),
         ("user and hour", [("user", "user042")].into_iter().chain(hour).collect()),
         ("no such user", vec![("user", "ada")]),
         ("job", vec![("job", "1200345")]),
         ("regex, rare", vec![("regex", "wn12[0-9]:.*SIGSEGV")]),
         ("regex, a job", vec![("regex", "^(120034|3456)5$")]),
+        ("regex, none", vec![("regex", "wn[0-9]+:.*a text that is nowhere")]),
         ("regex, often", vec![("regex", "user04[0-9]|NODE_FAIL")]),
     ];
     for (name, params) in queries {

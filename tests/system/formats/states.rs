@@ -58,6 +58,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
     ("calls", &[(CALL_HISTORY, 1)], calls),
     ("calls-copied", &[(CALL_HISTORY, 2)], calls),
+    ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
