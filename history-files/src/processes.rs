@@ -36,7 +36,10 @@ pub fn rows(host: &str, hour: Time, processes: &[TopProcess]) -> RecordBatch {
         times("last", all().map(|process| process.last.0)),
         numbers("cpu_seconds", all().map(|process| process.cpu_seconds)),
         numbers("cpu", all().map(|process| process.cpu)),
-        counts("rss_max_bytes", all().map(|process| process.rss_max_bytes)),
+        known_counts(
+            "rss_max_bytes",
+            all().map(|process| Some(process.rss_max_bytes).filter(|bytes| *bytes > 0)),
+        ),
         known_counts("read_bytes", all().map(|process| process.read_bytes)),
         known_counts("written_bytes", all().map(|process| process.written_bytes)),
         known_times("end", all().map(|process| process.end.map(|UnixTime(time)| time))),

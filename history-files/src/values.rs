@@ -22,7 +22,8 @@ use wire::api::history::HistorySeries;
 pub fn write(path: &Path, series: &[(&str, &HistorySeries)]) -> Result<u64, Error> {
     let shown = path.display();
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        let other = io::Error::new(io::ErrorKind::InvalidInput, "expected the name of a file, found no file");
+        let other =
+            io::Error::new(io::ErrorKind::InvalidInput, "expected a file, found a folder or a device");
         return Err(Error::io(shown.to_string())(other));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

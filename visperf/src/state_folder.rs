@@ -45,8 +45,9 @@ pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
     let text = state_file::read(&path, LEN_MAX_BYTES).map_err(|error| {
         let hint = match error.kind() == ErrorKind::PermissionDenied {
             true => format!(
-                "only {} may read it: run the command as one of them, or name the daemon with --connect HOST:PORT",
-                owner(folder)
+                "only {} may read it: run the command as one of them, or name the daemon with --connect unix:{}/sensor.sock",
+                owner(folder),
+                folder.display()
             ),
             false => "name the daemon with --connect HOST:PORT".to_owned(),
         };

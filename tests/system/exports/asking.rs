@@ -80,9 +80,15 @@ fn values_are_written_to_a_parquet_file_as_they_are_printed() {
     let said = format!("{values} values written to {}", file.display());
     assert!(note(&written).contains(&said), "{said}: {}", note(&written));
     assert!(std::fs::read(&file).unwrap().starts_with(b"PAR1"));
+    let mut unknown = program::command(program::visperf().unwrap());
+    unknown.args(["metrics", "node_loadx", "--since", &since, "--parquet"]).arg(&file);
+    let unknown = unknown.arg("--state").arg(site.state()).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2), "{}", note(&unknown));
+    assert!(note(&unknown).contains("no metric is named node_loadx; did you mean"), "{}", note(&unknown));
+    assert!(std::fs::read(&file).unwrap().starts_with(b"PAR1"), "what was there is there still");
     let folder = visperf(&["--parquet", site.folder.path().to_str().unwrap()]);
     assert_eq!(folder.status.code(), Some(1));
-    assert!(note(&folder).contains("expected the name of a file"), "{}", note(&folder));
+    assert!(note(&folder).contains("expected a file, found a folder"), "{}", note(&folder));
 }
 
 #[test]
@@ -98,6 +104,7 @@ fn processes_of_exported_days_are_those_of_the_sensor() {
         &["--user", "0"],
         &["--job", "slurm:1", "--order", "pid", "--limit", "2"],
         &["--pid", "71", "--since", &format!("{}T04:00Z", site.day(1))],
+        &["--until", "2033-01-01T00:00Z", "--since", &since, "--order", "pid"],
         &["--pid", "71", "--until", &format!("{}T04:00Z", site.day(1))],
     ] {
         let is_shorter = |option: &&str| more.contains(option);
@@ -179,14 +186,19 @@ fn a_sensor_answers_from_exported_days_what_it_has_no_more() {
     assert!(note(&damaged).contains("values of exported days are missing"), "{}", note(&damaged));
 }
 
-/// Waits until the sensor knows the exported days; returns the load of the first.
+/// Waits until the sensor knows the exported days, and its domain that it reports; returns the load of the first.
 fn until_listed(site: &Site) -> Value {
     let day = |number: u32| site.today.minus(DAY * DAYS).plus(DAY * number).micros() / 1_000_000;
     let params = json!({"name": "node_load1", "since": day(0), "until": day(1), "step": 3600});
     wait::until(STORED, "the list of exported days", || {
         let answer = query::result(site.address, "sensor.history", &params).unwrap();
         let is_listed = answer.get("exported_problem").is_none();
-        Ok(if is_listed { Seen::Done(answer) } else { Seen::NotYet(answer.to_string()) })
+        let hosts = query::result(site.address, "domain.hosts", &json!({})).unwrap();
+        Ok(if is_listed && hosts["hosts"][0]["state"] == "live" {
+            Seen::Done(answer)
+        } else {
+            Seen::NotYet(answer.to_string())
+        })
     })
     .unwrap()
 }

@@ -117,7 +117,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     let answer = query::request(&args.query, &wanted, &args.place.about())?;
     let raw = items(&answer.raw, "processes");
-    query::print_typed(&args.query, &raw, &answer.typed.processes, "no process fits", table)?;
+    query::print_typed(
+        &args.query,
+        &raw,
+        &answer.typed.processes,
+        "no process fits",
+        |processes, output| table(processes, args.order, output),
+    )?;
     query::note_left_out(raw.len(), answer.typed.total, "processes");
     if let Some(source) = read_by(&answer.typed).filter(|_| !args.query.json) {
         note(&source);
@@ -132,12 +138,22 @@ fn read_by(answer: &Processes) -> Option<String> {
     (!source.is_empty()).then(|| clean(&format!("read by {source}{why}")).into_owned())
 }
 
-fn table(processes: &[Process], output: &mut Output) -> Result<(), Failure> {
+/// The columns that a narrow table goes without: not the one by which it is sorted.
+fn spares(columns: &[&'static str], order: Order) -> Vec<&'static str> {
+    let sorted = match order {
+        Order::Io => "IO",
+        Order::Start => "STARTED",
+        Order::Cpu | Order::Memory | Order::Pid => "",
+    };
+    columns.iter().copied().filter(|column| *column != sorted).collect()
+}
+
+fn table(processes: &[Process], order: Order, output: &mut Output) -> Result<(), Failure> {
     let heads =
         ["PID", "USER", "STATE", "CPU", "CPU TIME", "MEMORY", "IO", "THREADS", "STARTED", "NAME", "COMMAND"];
     let zone = TimeZone::system();
     let mut table = Table::new(&heads)
-        .spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"])
+        .spares(&spares(&["THREADS", "STARTED", "IO", "CPU TIME", "USER", "COMMAND"], order))
         .offset(offset_now(&zone));
     for process in processes {
         let user = process.user.clone().unwrap_or_else(|| format!("uid {}", process.uid));

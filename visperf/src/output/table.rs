@@ -106,7 +106,7 @@ fn row(cells: &[Cell], widths: &[usize], output: &Output) -> String {
 #[derive(Debug)]
 pub(crate) struct Table {
     heads: Vec<&'static str>,
-    spared: &'static [&'static str],
+    spared: Vec<&'static str>,
     /// The offset from UTC of the times, for the heads of their columns.
     offset: Option<String>,
     rows: Vec<Vec<Cell>>,
@@ -115,12 +115,12 @@ pub(crate) struct Table {
 impl Table {
     /// A table with these heads; columns that turn out empty are left out.
     pub(crate) fn new(heads: &[&'static str]) -> Table {
-        Table { heads: heads.to_vec(), spared: &[], offset: None, rows: Vec::new() }
+        Table { heads: heads.to_vec(), spared: Vec::new(), offset: None, rows: Vec::new() }
     }
 
     /// The columns to leave out on a narrow terminal, in this order.
-    pub(crate) fn spares(mut self, heads: &'static [&'static str]) -> Table {
-        self.spared = heads;
+    pub(crate) fn spares(mut self, heads: &[&'static str]) -> Table {
+        self.spared = heads.to_vec();
         self
     }
 
@@ -146,7 +146,7 @@ impl Table {
             (0..self.heads.len()).filter(used).map(|at| self.column(at, output)).collect();
         let mut left_out = Vec::new();
         if let Some(width) = output.width() {
-            for &spared in self.spared {
+            for &spared in &self.spared {
                 if narrowest(&columns) <= width {
                     break;
                 }

@@ -12,6 +12,8 @@ use compact_str::CompactString;
 use history_files::table::Table;
 use std::collections::{HashSet, VecDeque};
 use wire::api::events::{Event, EventsParams};
+use wire::event::{Fields as _, Value};
+use wire::text_regex::TextRegex;
 use wire::time::Time;
 use wire::{call, event, name_match};
 
@@ -22,8 +24,10 @@ use wire::{call, event, name_match};
 pub(super) fn print(place: &str, args: &Args) -> Result<(), Failure> {
     let mut exported = Exported::open(place, args.whose.domain.as_deref())?;
     exported.choose(args.between.since, args.between.until);
-    let params = args.params();
-    let wanted = Wanted { calls: Calls::read(&mut exported, &params), params };
+    let mut params = args.params();
+    let calls = Calls::read(&mut exported, &params);
+    let regex = params.regex.take();
+    let wanted = Wanted { calls, params, regex };
     let mut printer = Printer::new(&args.query);
     let count = match args.limit {
         Some(limit) => newest(&mut exported, &wanted, limit, &mut printer)?,
@@ -38,6 +42,8 @@ pub(super) fn print(place: &str, args: &Args) -> Result<(), Failure> {
 /// What is asked.
 struct Wanted {
     params: EventsParams,
+    /// The expression of the parameters.
+    regex: Option<TextRegex>,
     calls: Calls,
 }
 
@@ -78,10 +84,21 @@ impl Wanted {
         let (EventsParams { call, job, user, .. }, content) = (&self.params, &event.content);
         let Calls { of_job, of_user } = &self.calls;
         self.params.fit(event)
+            && self.regex.as_ref().is_none_or(|regex| matches(regex, event))
             && call.as_ref().is_none_or(|id| name_match::matches(id, &event.call))
             && job.as_ref().is_none_or(|job| *job == content.job || of_job.contains(&event.call))
             && user.as_ref().is_none_or(|user| *user == content.user || of_user.contains(&event.call))
     }
+}
+
+/// Whether a text of an event matches, or a part of an attribute that may be a list: its texts are exported as one.
+fn matches(regex: &TextRegex, event: &event::Event) -> bool {
+    let part = |value: &Value| match value {
+        Value::Text(text) => text.split(',').any(|part| regex.is_match(part.as_bytes())),
+        Value::List(_) | Value::Bytes(_) => false,
+    };
+    event.has_text(&|text| regex.is_match(text.as_bytes()))
+        || event.content.attributes.iter().any(|(_, value)| part(value))
 }
 
 /// Prints all events, and returns how many there were.

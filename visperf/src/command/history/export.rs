@@ -85,17 +85,23 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let reach = source.reach()?;
     let walk = Walk { since: args.since, until: args.until, open: args.today, now: times::now() };
     let days = source.days(&reach, &walk)?;
+    if days.is_empty() {
+        // Whether the place can be used is not left for the first day that is over.
+        destination.dates().map_err(failed)?;
+    }
     let bar = days_bar(days.len());
     let mut output = args.query.width.output();
     let (mut exported, mut problems) = (Vec::new(), Vec::new());
     for date in days.iter().copied() {
         let known = match destination.day(&source.domain, date) {
+            Err(Error::Record { .. }) if args.again => None,
             Err(error @ Error::Record { .. }) => {
                 // The days after it are exported all the same.
                 problems.push(error.to_string());
                 continue;
             }
-            known => known.map_err(failed)?,
+            Err(error) => return Err(failed(error)),
+            Ok(known) => known,
         };
         if args.again || known.as_ref().is_none_or(|known| has_more(known, &reach)) {
             let day = one(&mut source, &destination, (date, known.as_ref()), &reach, &bar)?;
@@ -109,8 +115,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     output.flush()?;
-    if !args.query.json {
-        note(&summary(&exported, days.len() - problems.len(), &destination));
+    if !args.query.json && (days.is_empty() || problems.len() < days.len()) {
+        note(&summary(&exported, (days.len() - problems.len(), args.today), &destination));
     }
     note_left_out(&exported);
     problems.iter().for_each(|problem| report(problem));
@@ -312,9 +318,10 @@ fn line(day: &Day) -> String {
     format!("{}  {}, {}{behind}{missed}{open}", day.date, files.join(", "), whole_bytes(day.len_bytes()))
 }
 
-fn summary(exported: &[Day], days: usize, destination: &Destination) -> String {
+fn summary(exported: &[Day], (days, is_open): (usize, bool), destination: &Destination) -> String {
     let there = days - exported.len();
     match (days, exported.len()) {
+        (0, _) if is_open => "nothing is stored of these days".to_owned(),
         (0, _) => {
             "no day is over and stored that fits; a day (UTC) is exported when it is over, or with --today"
                 .to_owned()

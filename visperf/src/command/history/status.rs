@@ -82,6 +82,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 fn compare(place: &str, source: &mut Source, reach: &Reach) -> Result<Exported, Failure> {
     let destination = Destination::open(place, false).map_err(failed)?;
     let days = source.days(reach, &Walk { since: None, until: None, open: false, now: times::now() })?;
+    destination.dates().map_err(failed)?;
     let (mut missing, mut own_calls_only) = (Vec::new(), 0);
     for date in &days {
         let is_there = match destination.day(&source.domain, *date) {

@@ -205,8 +205,11 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
         found.series.sort_by(|a, b| mean(&b.series).total_cmp(&mean(&a.series)));
         found.series.truncate(usize::try_from(top).unwrap_or(usize::MAX));
     }
+    if found.series.is_empty() && !args.past.is_exported() {
+        check_name(&mut client, args)?;
+    }
     #[cfg(feature = "export")]
-    if let Some(path) = &args.past.parquet {
+    if let Some(path) = args.past.parquet.as_ref().filter(|_| !found.series.is_empty()) {
         rows::parquet(&found.series, path)?;
         return finish(args, &params, found);
     }
@@ -216,9 +219,6 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
     } else if args.past.csv {
         rows::csv(&found.series, &mut output)?;
     } else if found.series.is_empty() {
-        if !args.past.is_exported() {
-            check_name(&mut client, args)?;
-        }
         note("no value is stored for this time and these metrics");
     } else if args.past.values {
         rows::values(&found.series, &mut output)?;

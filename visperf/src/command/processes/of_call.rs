@@ -22,8 +22,7 @@ use wire::api::samples::{
 };
 
 /// Note on how to see processes that not every user may see.
-pub(super) const MORE: &str =
-    "root and the job's user see more over the daemon's local socket, which commands without --connect use";
+pub(super) const MORE: &str = "root and the job's user see more over the daemon's local socket: --state FOLDER, VISPERF_STATE, or --connect unix:FOLDER/sensor.sock";
 
 /// A process, with the usage in its newest sample, and how it ended.
 struct Row {

@@ -3,7 +3,7 @@
 //! Not here: the present ones ([`super`]), what is stored (`sensor::process_history`).
 
 use super::of_call::MORE;
-use super::{Args, cpu_time};
+use super::{Args, Order, cpu_time, spares};
 use crate::client::items;
 use crate::command::query;
 use crate::exit::Failure;
@@ -38,7 +38,7 @@ pub(super) fn print(args: &Args) -> Result<(), Failure> {
         false => "no process is stored for this time that you may see and that fits".to_owned(),
     };
     query::print_typed(&args.query, &raw, &answer.typed.processes, &nothing, |processes, output| {
-        table(processes.iter().map(|process| (None, process)), output)
+        table(processes.iter().map(|process| (None, process)), args.order, output)
     })?;
     query::note_left_out(raw.len(), answer.typed.total, "processes");
     if !args.query.json {
@@ -53,6 +53,7 @@ pub(super) fn print(args: &Args) -> Result<(), Failure> {
 /// If the output cannot be written.
 pub(super) fn table<'a>(
     processes: impl Iterator<Item = (Option<&'a str>, &'a TopProcess)>,
+    order: Order,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let mut processes = processes.peekable();
@@ -63,7 +64,7 @@ pub(super) fn table<'a>(
     ];
     let zone = TimeZone::system();
     let mut table = Table::new(&heads[usize::from(!has_hosts)..])
-        .spares(&["MINUTES", "ENDED", "IO", "LAST", "USER", "JOB", "COMMAND"])
+        .spares(&spares(&["MINUTES", "ENDED", "IO", "LAST", "USER", "JOB", "COMMAND"], order))
         .offset(offset_now(&zone));
     for (host, process) in processes {
         let user = process.user.clone().unwrap_or_else(|| format!("uid {}", process.uid));

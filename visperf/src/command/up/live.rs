@@ -59,8 +59,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// `is_found`: whether commands find the daemon, or the user chose its listening address. `folder`: the demo's own
-    /// state folder.
+    /// `is_found`: whether commands find the daemon, or the user chose its listening address. `folder`: the
+    /// state folder, if it is not the usual one.
     pub(super) fn new(
         grid: &Grid,
         player: Option<&Player>,

@@ -84,6 +84,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let config = config(args, player.as_ref())?;
     let is_found = args.places.listen.is_some() || state == state_folder::usual();
+    let folder = (state != state_folder::usual()).then(|| std::path::absolute(&state)).transpose();
+    let folder = folder.unwrap_or_else(|_| Some(state.clone()));
     let plan = Plan {
         state,
         listen: args.places.listen()?,
@@ -94,7 +96,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         overlay: overlay::config::Config::default(),
     };
     let json = args.json;
-    let folder = throw_away.as_ref().map(|folder| folder.path().to_owned());
     daemons::run(async move {
         let grid = daemons::open(plan).await?;
         let shutdown = CancellationToken::new();

@@ -66,7 +66,7 @@ pub(super) fn beside(is_found: bool, address: std::net::SocketAddr) -> Vec<Strin
     ]
 }
 
-/// How commands find the local socket in a demo's folder, and with it are identified.
+/// How commands find the local socket in a state folder, and with it are identified.
 pub(super) fn identified(folder: &Path) -> [String; 2] {
     [
         "To see what only you may see, such as your processes, type first:".to_owned(),

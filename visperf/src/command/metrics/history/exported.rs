@@ -30,7 +30,7 @@ const SPAN_DEFAULT: Duration = Duration::from_secs(86_400);
 pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(History, Exported), Failure> {
     let mut exported = Exported::open(place, args.whose.domain.as_deref())?;
     let until = params.until.map_or(exported.end(), |until| until.0);
-    let since = params.since.map_or(until.minus(SPAN_DEFAULT), |since| since.0);
+    let since = params.since.map_or(until.min(exported.end()).minus(SPAN_DEFAULT), |since| since.0);
     let mut wanted = wanted(args, params)?;
     let history = of_buckets(params, (since, until), |(since, until), merge| {
         (wanted.since, wanted.until) = (since, until);
