@@ -27,6 +27,7 @@ pub fn write(path: &Path, series: &[(&str, &HistorySeries)]) -> Result<u64, Erro
         return Err(Error::io(shown.to_string())(other));
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::metadata(folder).map_err(Error::io(folder.display().to_string()))?;
     let new = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
     let new = new.map_err(Error::io(format!("a new file in {}", folder.display())))?;
     let failed = || Error::parquet(shown.to_string());

@@ -268,7 +268,7 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
     assert_eq!(seconds.status.code(), Some(2));
     assert!(note(&seconds).contains("expected whole minutes"), "{}", note(&seconds));
     let mistyped = from(&["metrics", "node_lod1"]);
-    assert!(mistyped.status.success());
+    assert_eq!(mistyped.status.code(), Some(2));
     assert!(
         note(&mistyped).contains("is named node_lod1") && note(&mistyped).contains("node_load1"),
         "{}",
@@ -279,7 +279,7 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
     assert!(later.status.success() && note(&later).contains(&reach), "{}", note(&later));
 
     // What is damaged is named, and all other days are read.
-    for table in ["metrics", "calls", "events"] {
+    for table in ["metrics", "processes", "calls", "events"] {
         let path = format!("{table}/domain=trial/date={}/{table}.parquet", site.day(1));
         let file = place.join(&path);
         let mut bytes = std::fs::read(&file).unwrap();
@@ -295,6 +295,10 @@ fn what_is_damaged_missing_or_mistaken_is_named() {
         "{}",
         note(&damaged)
     );
+    let processes = from(&[&["processes", "--json"], &all[..]].concat());
+    assert_eq!(processes.status.code(), Some(1), "{}", note(&processes));
+    let lines = String::from_utf8_lossy(&processes.stdout).lines().count();
+    assert_eq!(lines, 3, "one of all days, and those of the first and the third");
     let events = from(&["events", "--json", "--kind", "transfer_end"]);
     assert_eq!(events.status.code(), Some(1), "{}", note(&events));
     assert_eq!(String::from_utf8_lossy(&events.stdout).lines().count(), 2 * TRANSFERS as usize);

@@ -19,6 +19,7 @@ use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
+use wire::shell::quoted;
 use wire::time::Time;
 
 /// Days that a note names, the newest.
@@ -122,9 +123,10 @@ impl Exported {
             return Ok(());
         }
         self.problems.iter().for_each(|problem| report(&clean(problem)));
-        note(
-            "visperf history list PLACE --verify reads every file, visperf history export PLACE --again writes days again",
-        );
+        let place = quoted(&self.destination.to_string());
+        note(&clean(&format!(
+            "visperf history list {place} --verify reads every file, visperf history export {place} --again writes days again"
+        )));
         Err(Failure::Printed(Kind::Failed))
     }
 }

@@ -5,6 +5,7 @@
 use super::exported::place;
 use super::failed;
 use crate::exit::{Failure, Kind};
+use crate::harmless::clean;
 use crate::options::{Width, chosen};
 use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
@@ -15,6 +16,7 @@ use history_files::destination::Destination;
 use history_files::table;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
+use wire::shell::quoted;
 
 /// Print the days that are exported to a place
 #[derive(Debug, clap::Args)]
@@ -65,9 +67,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let wrong: Vec<String> = wrong.map(|error| error.to_string()).collect();
         note(&format!("{} of {} files are as they were exported", files.len() - wrong.len(), files.len()));
         if !wrong.is_empty() {
-            note(
-                "visperf history export PLACE --again --since DAY --until DAY writes a day again, if it is still stored",
-            );
+            note(&clean(&format!(
+                "visperf history export {} --again --since DAY --until DAY writes a day again, if it is still stored",
+                quoted(&destination.to_string())
+            )));
         }
         problems.extend(wrong);
     }

@@ -75,7 +75,7 @@ pub(crate) struct Past {
     csv: bool,
     /// Write every value to this file as Parquet, with the columns of --csv: for DuckDB, pandas and others
     #[cfg(feature = "export")]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "values", "csv", "plot"])]
+    #[arg(long, value_name = "FILE", value_parser = file, conflicts_with_all = ["json", "values", "csv", "plot"])]
     parquet: Option<PathBuf>,
 }
 
@@ -146,6 +146,15 @@ impl From<Agg> for Aggregate {
             Agg::P95 => Aggregate::P95,
             Agg::P99 => Aggregate::P99,
         }
+    }
+}
+
+/// Value parser for the name of a Parquet file.
+#[cfg(feature = "export")]
+fn file(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "" | "-" => Err("expected the name of a file; --csv prints the values".to_owned()),
+        name => Ok(name.into()),
     }
 }
 

@@ -61,7 +61,7 @@ pub(super) fn read(place: &str, args: &Args, params: &HistoryParams) -> Result<(
             exported.notes.insert(0, "the exported days of this time have no metrics".to_owned());
         } else if let Some(name) = params.name.as_ref().filter(|name| !is_known(name)) {
             let near = near_names::suggestion(name, names.iter().map(String::as_str));
-            exported.notes.insert(0, format!("no exported metric is named {name}{near}"));
+            return Err(Failure::Usage(format!("no metric of the exported days is named {name}{near}")));
         }
     }
     Ok((history, exported))
