@@ -91,14 +91,18 @@ impl Wanted {
     }
 }
 
-/// Whether a text of an event matches, or a part of an attribute that may be a list: its texts are exported as one.
+/// Whether a text of an event matches, or a part of an attribute.
 fn matches(regex: &TextRegex, event: &event::Event) -> bool {
-    let part = |value: &Value| match value {
+    event.has_text(&|text| regex.is_match(text.as_bytes()))
+        || event.content.attributes.iter().any(|(_, value)| has_match(regex, value))
+}
+
+/// Whether a part of an attribute matches: the texts of a list are exported as one.
+fn has_match(regex: &TextRegex, value: &Value) -> bool {
+    match value {
         Value::Text(text) => text.split(',').any(|part| regex.is_match(part.as_bytes())),
         Value::List(_) | Value::Bytes(_) => false,
-    };
-    event.has_text(&|text| regex.is_match(text.as_bytes()))
-        || event.content.attributes.iter().any(|(_, value)| part(value))
+    }
 }
 
 /// Prints all events, and returns how many there were.
@@ -170,4 +174,19 @@ fn print_page(mut page: Vec<event::Event>, printer: &mut Printer) -> Result<(), 
         printer.print(&Event::from(event))?;
     }
     printer.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_text_of_a_list_has_a_start_and_an_end() {
+        let has = |regex: &str| {
+            let regex = regex.parse().expect("it is an expression");
+            has_match(&regex, &Value::Text("wn01,wn02".into()))
+        };
+        assert!(has("^wn02$") && has("^wn01$"));
+        assert!(!has("^wn0$") && !has("1,w"));
+    }
 }

@@ -7,6 +7,7 @@ use crate::client::target::Target;
 use crate::client::{Client, NO_METHOD, PATIENCE};
 use crate::exit::Failure;
 use crate::options::OfDomain;
+use crate::output::times;
 use ::client::Error;
 use ::client::typed::About;
 use history_files::day::span;
@@ -145,7 +146,8 @@ impl Source {
     ) -> Result<bool, Failure> {
         let Range { start, end } = span(date);
         let about = About { host: Some(host.to_owned()), ..self.about.clone() };
-        let mut hour = start;
+        // Of a day that is not over, nothing is asked of the hours that are not there yet.
+        let (mut hour, end) = (start, end.min(times::now()));
         while hour < end {
             let next = hour.plus(HOUR);
             let params = ProcessHistoryParams {
