@@ -104,7 +104,7 @@ fn member(nth: u32) -> (Sender, PeerKey) {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
-        has_minutes: false,
+        has_history: false,
     };
     (Sender::new(identity, MarkList::default()), PeerKey(peer))
 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::copy::Sent;
+use store::copied_names::Sent;
 use store::query::{By, quantile};
 use store::reader::{Reader, Selection};
 use store::tier_files::Limit;

@@ -91,9 +91,15 @@ impl BlockEncoder {
         }
         let start = self.body.len();
         chunk::encode(rows, &self.encoder, &mut self.body);
+        let checksum = crc32fast::hash(&self.body[start..]);
+        self.note(series, self.body.len() - start, checksum);
+    }
+
+    /// Adds the next chunk of the body to the directory.
+    fn note(&mut self, series: SeriesNo, len: usize, checksum: u32) {
         put(u64::from(series - self.before), &mut self.directory);
-        put((self.body.len() - start) as u64, &mut self.directory);
-        self.directory.extend_from_slice(&crc32fast::hash(&self.body[start..]).to_le_bytes());
+        put(len as u64, &mut self.directory);
+        self.directory.extend_from_slice(&checksum.to_le_bytes());
         self.before = series;
     }
 
@@ -102,13 +108,14 @@ impl BlockEncoder {
         let micros: Vec<u64> = times.iter().map(|time| time.micros().cast_unsigned()).collect();
         let mut packed_times = Vec::new();
         self.encoder.encode(Type::Signed, &micros, &mut packed_times);
+        let (earliest, latest) = span(times);
         let extent = Extent {
             host: of.host,
             first_row: of.first_row,
             rows: u32::try_from(times.len()).expect("bounded by ROWS_MAX"),
             finer_rows: of.finer_rows,
-            earliest: *times.iter().min().expect("at least one row"),
-            latest: *times.iter().max().expect("at least one row"),
+            earliest,
+            latest,
         };
         let codec = self.encoder.head();
         let (codec, times, directory) = (&codec[..], &packed_times[..], &self.directory[..]);
@@ -116,6 +123,47 @@ impl BlockEncoder {
         let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
         Encoded { extent, head, body: self.body }
     }
+}
+
+impl Encoded {
+    /// Copies a block from another store, with the numbers that its host and metrics have in this one; a metric without
+    /// a number is left out.
+    ///
+    /// # Errors
+    /// If it is not a block, or one of its chunks is damaged.
+    pub(crate) fn renumbered(
+        head: &[u8],
+        body: &[u8],
+        host: HostNo,
+        number: impl Fn(SeriesNo) -> Option<SeriesNo>,
+    ) -> Result<(Encoded, Vec<SeriesNo>), Damaged> {
+        let opened = Opened::new(head, |_| true)?;
+        let stored: Head = postcard::from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
+        let mut places: Vec<(SeriesNo, &Place)> =
+            opened.places.iter().filter_map(|place| Some((number(place.series)?, place))).collect();
+        places.sort_unstable_by_key(|(series, _)| *series);
+        if places.windows(2).any(|two| two[0].0 == two[1].0) {
+            return Err(Damaged("a block with a metric that has two columns"));
+        }
+        let mut block = BlockEncoder::new();
+        for (series, place) in &places {
+            let chunk = body.get(place.bytes.clone()).ok_or(Damaged("a chunk beyond its block"))?;
+            place.check(chunk)?;
+            block.body.extend_from_slice(chunk);
+            block.note(*series, chunk.len(), place.checksum);
+        }
+        let (earliest, latest) = span(&opened.times);
+        let extent = Extent { host, earliest, latest, ..stored.extent };
+        let head = Head { extent: extent.clone(), directory: &block.directory, ..stored };
+        let head = postcard::to_stdvec(&head).expect("writing to memory does not fail");
+        let series = places.iter().map(|(series, _)| *series).collect();
+        Ok((Encoded { extent, head, body: block.body }, series))
+    }
+}
+
+/// Earliest and latest of the times of a block.
+fn span(times: &[Time]) -> (Time, Time) {
+    (*times.iter().min().expect("at least one row"), *times.iter().max().expect("at least one row"))
 }
 
 /// Host and numbers of the rows of a block; see [`Extent`].
@@ -146,6 +194,34 @@ pub(crate) struct Encoded {
 }
 
 impl<C: Cell> Rows<C> {
+    /// The rows of a block, as far as its chunks can be read.
+    ///
+    /// # Errors
+    /// If the head cannot be read.
+    pub(crate) fn of_block(head: &[u8], body: &[u8]) -> Result<Rows<C>, Damaged> {
+        let opened = Opened::new(head, |_| true)?;
+        let column = |place: &Place| {
+            let chunk = body.get(place.bytes.clone())?;
+            Some((place.series, opened.chunk(place, chunk).ok()?))
+        };
+        let columns = opened.places.iter().filter_map(column).collect();
+        let Extent { host, first_row, finer_rows, .. } = opened.extent;
+        Ok(Rows { host, first_row, finer_rows, marks: opened.marks, times: opened.times, columns })
+    }
+
+    /// These of the rows, counted from the first one; at least one.
+    pub(crate) fn part(&self, rows: Range<usize>) -> Rows<C> {
+        let column = |(series, cells): &(SeriesNo, Vec<Option<C>>)| (*series, cells[rows.clone()].to_vec());
+        Rows {
+            host: self.host,
+            first_row: self.first_row + rows.start as u64,
+            finer_rows: self.finer_rows,
+            marks: self.marks.clone(),
+            times: self.times[rows.clone()].to_vec(),
+            columns: self.columns.iter().map(column).collect(),
+        }
+    }
+
     /// Encodes the rows; series without any value are left out.
     pub(crate) fn encode(&self) -> Encoded {
         let mut block = BlockEncoder::new();

@@ -7,6 +7,7 @@
 use crate::block::{HostNo, SeriesNo};
 use crate::bucket::Bucket;
 use crate::bucket_row::{Unpack, pack};
+use crate::copied_names::{Room, Sent};
 use crate::host::{Continue, Host};
 use crate::reader::{Index, Reader};
 use crate::rollup::ClosedRow;
@@ -15,13 +16,13 @@ use crate::segment::{Entry, Segment};
 use crate::tier::Tier;
 use crate::tier_files::Limit;
 use crate::writer::{Writer, has_due};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use wire::id::HostName;
-use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes};
-use wire::report::{METRICS_LEN_MAX_BYTES, METRICS_MAX, Packed, metric_len_bytes};
+use wire::report::Packed;
+use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes, NewNames};
 use wire::sample::Metric;
 use wire::time::Time;
 
@@ -32,23 +33,14 @@ const NAMES_MAX: usize = 500_000;
 /// Longest packed row: one of 16,384 metrics fits, and it fits into a frame.
 const ROW_LEN_MAX_BYTES: usize = 768 << 10;
 
-/// The bytes of a minute are not a row of buckets.
+/// The bytes of a minute are not a row of buckets, or those of samples no block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a minute that cannot be read: {0}")]
-pub struct Unreadable(&'static str);
-
-/// Numbers of metrics whose names were sent on a connection.
-#[derive(Debug, Default)]
-pub struct Sent {
-    numbers: BTreeSet<SeriesNo>,
-    len_bytes: usize,
-    /// The receiver is to forget earlier names.
-    is_fresh: bool,
-}
+#[error("it cannot be read: {0}")]
+pub struct Unreadable(pub(crate) &'static str);
 
 /// Where a copy continues.
 #[derive(Clone, Copy, Debug)]
-enum From {
+pub(crate) enum From {
     Row(u64),
     /// With the rows later than this time.
     After(Time),
@@ -66,11 +58,7 @@ struct Following {
 
 /// Answer that is being collected.
 struct Answer<'a> {
-    names: &'a BTreeMap<SeriesNo, Arc<Metric>>,
-    /// No name was sent before this answer.
-    is_first: bool,
-    sent: &'a mut Sent,
-    left: usize,
+    room: Room<'a>,
     hosts: Vec<HostMinutes>,
 }
 
@@ -92,17 +80,14 @@ impl Reader {
         let held: BTreeMap<&HostName, &Held> = fetch.held.iter().map(|held| (&held.host, held)).collect();
         let (names, hosts) = {
             let index = self.0.read();
-            let names: BTreeMap<SeriesNo, Arc<Metric>> =
-                index.names.metrics().map(|(number, metric)| (number, Arc::clone(metric))).collect();
+            let names = index.names.metrics().map(|(number, metric)| (number, Arc::clone(metric))).collect();
             let behind = index.names.hosts().filter(|(number, host)| {
                 let state = index.hosts.get(number).filter(|_| is_wanted(host));
                 state.is_some_and(|state| !is_current(&index, state, held.get(host)))
             });
             (names, behind.map(|(number, host)| (number, host.clone())).collect::<Vec<_>>())
         };
-        let left = fetch.len_bytes as usize;
-        let is_first = sent.numbers.is_empty();
-        let mut answer = Answer { names: &names, is_first, sent, left, hosts: Vec::new() };
+        let mut answer = Answer { room: Room::new(names, sent, fetch.len_bytes), hosts: Vec::new() };
         for (number, host) in hosts {
             let following = self.following(number, held.get(&host).copied(), fetch.since);
             if !answer.add_host(host, &following) {
@@ -149,11 +134,17 @@ impl Reader {
 
 impl Following {
     fn has(&self, number: u64, start: Time) -> bool {
-        let follows = match self.from {
+        self.from.is_before(number, start) && start >= self.since
+    }
+}
+
+impl From {
+    /// Whether a row of this number and time follows.
+    pub(crate) fn is_before(self, number: u64, time: Time) -> bool {
+        match self {
             From::Row(row) => number >= row,
-            From::After(time) => start > time,
-        };
-        follows && start >= self.since
+            From::After(last) => time > last,
+        }
     }
 }
 
@@ -181,10 +172,10 @@ fn is_exact(blocks: &[(Arc<Segment>, Entry, u64)], closed: &[(u64, ClosedRow)], 
 impl Answer<'_> {
     /// Adds rows of a host; returns false if there is no room for all of them.
     fn add_host(&mut self, host: HostName, following: &Following) -> bool {
-        let mut minutes = HostMinutes { host, is_fresh: false, metrics: Vec::new(), rows: Vec::new() };
+        let mut minutes = HostMinutes { host, names: NewNames::default(), rows: Vec::new() };
         let is_whole = self.add_rows(&mut minutes, following);
-        if !minutes.rows.is_empty() || !minutes.metrics.is_empty() {
-            minutes.is_fresh = self.is_first && std::mem::take(&mut self.sent.is_fresh);
+        if !minutes.rows.is_empty() || !minutes.names.metrics.is_empty() {
+            minutes.names.is_fresh = self.room.take_fresh();
             self.hosts.push(minutes);
         }
         is_whole
@@ -207,32 +198,11 @@ impl Answer<'_> {
 
     /// Adds the names that a row needs, and the row; returns false if there is no room for all of it.
     fn add_row(&mut self, minutes: &mut HostMinutes, number: u64, start: Time, packed: &[u8]) -> bool {
-        for (series, _) in Unpack::new(packed).flatten() {
-            let Some(metric) = self.names.get(&series).filter(|_| !self.sent.numbers.contains(&series))
-            else {
-                continue;
-            };
-            let len = metric_len_bytes(metric) + 8;
-            if self.sent.numbers.len() >= METRICS_MAX || self.sent.len_bytes + len > METRICS_LEN_MAX_BYTES {
-                if self.is_first {
-                    // More metrics than a connection may have: the others of the row are copied.
-                    continue;
-                }
-                *self.sent = Sent { is_fresh: true, ..Sent::default() };
-                return false;
-            }
-            if self.left == 0 {
-                return false;
-            }
-            self.left = self.left.saturating_sub(len);
-            self.sent.numbers.insert(series);
-            self.sent.len_bytes += len;
-            minutes.metrics.push((series, Metric::clone(metric)));
-        }
-        if self.left == 0 {
+        let series = Unpack::new(packed).flatten().map(|(series, _)| series);
+        if !self.room.name(series, &mut minutes.names) {
             return false;
         }
-        self.left = self.left.saturating_sub(packed.len() + 16);
+        self.room.take(packed.len() + 16);
         minutes.rows.push(MinuteRow { number, start, packed: Packed(packed.to_vec()) });
         true
     }
@@ -319,7 +289,7 @@ impl Writer {
 }
 
 /// Number of a metric that was copied, unless there are too many.
-fn copied_number(index: &mut Index, metric: &Arc<Metric>) -> Option<SeriesNo> {
+pub(crate) fn copied_number(index: &mut Index, metric: &Arc<Metric>) -> Option<SeriesNo> {
     let is_room = index.names.metrics_len() < NAMES_MAX;
     match is_room {
         true => Some(index.names.series_number(metric)),

@@ -148,15 +148,13 @@ impl Head {
         }
     }
 
-    /// Converts the first `count` rows, at least one, to columns.
-    pub(crate) fn columns(&self, count: usize) -> Rows<Exact> {
+    /// The rows, at least one, as columns.
+    pub(crate) fn columns(&self) -> Rows<Exact> {
+        let count = self.rows();
         let mut columns: BTreeMap<SeriesNo, Vec<Option<Exact>>> = BTreeMap::new();
         let mut times = Vec::with_capacity(count);
         self.each(|_, time, shape, values| {
             let row = times.len();
-            if row == count {
-                return;
-            }
             times.push(time);
             for (series, value) in shape.series.iter().zip(values) {
                 let column = columns.entry(*series).or_insert_with(|| Vec::with_capacity(count));
@@ -195,14 +193,14 @@ mod tests {
         assert!(!head.push(&both, at(2), [1, 3].map(Exact::Whole).into_iter()).1);
         assert!(head.push(&second, at(3), std::iter::once(Exact::Whole(4))).1);
         assert_eq!((head.rows(), head.next_row(), head.latest()), (3, 13, Some(at(3))));
-        let rows = head.columns(3);
+        let rows = head.columns();
         let whole = |value| Some(Exact::Whole(value));
         assert_eq!(rows.times, [at(1), at(2), at(3)]);
         assert_eq!(
             rows.columns,
             [(2, vec![whole(2), whole(3), whole(4)]), (4, vec![whole(1), whole(1), None]),]
         );
-        assert_eq!(head.columns(1).columns[0].1, [whole(2)]);
+        assert_eq!(rows.part(0..1).columns[0].1, [whole(2)]);
     }
 
     #[test]
@@ -217,7 +215,7 @@ mod tests {
         }
         head.drop_before(3);
         assert_eq!((head.first_row(), head.rows(), head.next_row()), (3, 2, 5));
-        assert_eq!(head.columns(2).columns[0].1, [3, 4].map(|row| Some(Exact::Whole(row))));
+        assert_eq!(head.columns().columns[0].1, [3, 4].map(|row| Some(Exact::Whole(row))));
         head.cut();
         head.drop_before(5);
         assert_eq!((head.rows(), head.next_row()), (0, 5));

@@ -29,6 +29,17 @@ pub(crate) struct Continue {
     pub(crate) in_hours: Option<(u64, Time)>,
 }
 
+/// How far samples were copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopiedSamples {
+    /// Number of the row after the newest one.
+    pub(crate) next: u64,
+    /// Time of the newest row.
+    pub(crate) last: Time,
+    /// Latest time of a row: not that of the newest after the clock was set back.
+    pub(crate) latest: Time,
+}
+
 /// State of a host.
 #[derive(Debug)]
 pub(crate) struct Host {
@@ -41,6 +52,8 @@ pub(crate) struct Host {
     /// Minutes before this number are in hours that are sealed; but later minutes than that hour's are not, whatever
     /// their number, as after minutes were lost.
     in_hours: Option<(u64, Time)>,
+    /// Samples that were copied from another store.
+    pub(crate) copied: Option<CopiedSamples>,
     /// Metrics of the newest row, as the sampler gave them, and their numbers.
     pub(crate) shape: Option<(Metrics, Arc<Shape>)>,
 }
@@ -58,6 +71,7 @@ impl Host {
             previous: BTreeMap::new(),
             rolled_up: from.rolled_up,
             in_hours: from.in_hours,
+            copied: None,
             shape: None,
         }
     }
@@ -68,6 +82,14 @@ impl Host {
         if self.head.rows() == 0 && self.head.next_row() < self.rolled_up {
             self.head = Head::new(number, self.rolled_up);
         }
+    }
+
+    /// Notes samples that were copied up to this row, which has this time.
+    pub(crate) fn set_copied(&mut self, number: HostNo, next: u64, last: Time, latest: Time) {
+        let latest = self.copied.map_or(latest, |copied| copied.latest.max(latest));
+        self.copied = Some(CopiedSamples { next, last, latest });
+        // They are all in blocks.
+        self.head = Head::new(number, self.head.next_row().max(next));
     }
 
     /// Sets the last value of a counter before the first row, and its time.

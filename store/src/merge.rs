@@ -152,7 +152,9 @@ impl Reader {
         for piece in pieces {
             match piece {
                 Piece::Tier(part) => {
-                    notes.add(self.add_part(&part, &mut merge), &part);
+                    for (part, numbers) in self.by_tier(&part, &merge.numbers) {
+                        notes.add(self.add_part(&part, &numbers, &mut merge.steps), &part);
+                    }
                     parts.push(part);
                 }
                 Piece::Elsewhere(since, until) => {
@@ -166,8 +168,7 @@ impl Reader {
         Ok(Answer { elsewhere: others, ..notes.answer(&numbers, series, parts) })
     }
 
-    fn add_part(&self, part: &Part, merge: &mut Merge) -> Notes {
-        let Merge { steps, numbers, .. } = merge;
+    fn add_part(&self, part: &Part, numbers: &Numbers, steps: &mut Steps) -> Notes {
         match part.tier {
             Tier::Raw => self.add_samples(numbers, part, steps),
             Tier::Minute | Tier::Hour => {

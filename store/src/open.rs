@@ -115,9 +115,12 @@ fn restore_host(index: &mut Index, number: HostNo, [samples, minutes, hours]: [&
     let in_hours = latest(hours).map(|latest| (hour.1, latest));
     let mut host = Host::new(number, Continue { next, rolled_up: minute.1, in_hours });
     host.minutes.set_newest(newest_row(minutes), latest(minutes));
-    if !index.is_copy {
-        restore_previous(&mut host, minutes);
+    match index.is_copy {
+        true => restore_copied(&mut host, number, samples),
+        false => restore_previous(&mut host, minutes),
     }
+    // Copied minutes do not follow from copied samples.
+    let samples = if index.is_copy { &[] } else { samples };
     let damaged = each_minute(minutes, hour.1, |start, row, buckets| {
         host.add_to_hour(start, row, buckets.iter().map(|(series, bucket)| (*series, bucket)));
     });
@@ -156,6 +159,15 @@ fn newest_row(blocks: &[HostBlock]) -> Option<(u64, Time)> {
     // After the clock was set back the newest row is not the latest.
     let start = segment.open_block(entry, |_| false).ok().and_then(|opened| opened.times.last().copied());
     Some((entry.extent.finer_rows, start.unwrap_or(entry.extent.latest)))
+}
+
+/// Restores up to which row samples were copied.
+fn restore_copied(host: &mut Host, number: HostNo, samples: &[HostBlock]) {
+    let Some((segment, entry)) = samples.last() else { return };
+    let opened = segment.open_block(entry, |_| false);
+    if let Some(last) = opened.ok().and_then(|opened| opened.times.last().copied()) {
+        host.set_copied(number, entry.extent.next_row(), last, latest(samples).unwrap_or(last));
+    }
 }
 
 /// Restores the previous values of counters from the newest minutes.

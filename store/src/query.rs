@@ -126,17 +126,19 @@ impl Reader {
                 }
                 if count > max { Visit::Stop } else { Visit::Continue }
             };
-            let read = match part.tier {
-                Tier::Raw => self.samples(&numbers, part.since, part.until, &mut |found| {
-                    add(found.host, found.series, found.time, *found.value)
-                }),
-                Tier::Minute | Tier::Hour => {
-                    self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
-                        add(found.host, found.series, found.time, found.value.last)
-                    })
-                }
-            };
-            notes.add(read, part);
+            for (part, numbers) in self.by_tier(part, &numbers) {
+                let read = match part.tier {
+                    Tier::Raw => self.samples(&numbers, part.since, part.until, &mut |found| {
+                        add(found.host, found.series, found.time, *found.value)
+                    }),
+                    Tier::Minute | Tier::Hour => {
+                        self.buckets(part.tier, &numbers, part.since, part.until, &mut |found| {
+                            add(found.host, found.series, found.time, found.value.last)
+                        })
+                    }
+                };
+                notes.add(read, &part);
+            }
         }
         if count > max {
             return Err(TooLarge::Answer { max });

@@ -10,6 +10,7 @@ use crate::exact::Exact;
 use crate::host::Host;
 use crate::mark::Mark;
 use crate::names::Names;
+use crate::plan::Part;
 use crate::rollup::{BucketRow, ClosedRow};
 use crate::segment::{Entry, Segment};
 use crate::tier::{Tier, floor};
@@ -163,6 +164,20 @@ impl Reader {
             hosts: hosts.map(|(number, host)| (number, host.clone())).collect(),
             metrics: metrics.map(|(number, metric)| (number, Arc::clone(metric))).collect(),
         }
+    }
+
+    /// What is read for a part: of hosts whose samples were not copied, minutes in their place.
+    pub(crate) fn by_tier(&self, part: &Part, numbers: &Numbers) -> Vec<(Part, Numbers)> {
+        let index = self.0.read();
+        let has_none = |number: &HostNo| {
+            let is_copied = || index.hosts.get(number).is_some_and(|host| host.copied.is_some());
+            part.tier == Tier::Raw && index.is_copy && !is_copied()
+        };
+        let (others, hosts): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            numbers.hosts.clone().into_iter().partition(|(number, _)| has_none(number));
+        let of = |tier, hosts| (Part { tier, ..*part }, Numbers { hosts, metrics: numbers.metrics.clone() });
+        let all = [of(part.tier, hosts), of(Tier::Minute, others)];
+        all.into_iter().filter(|(_, numbers)| !numbers.hosts.is_empty()).collect()
     }
 
     /// Visits samples in the order in which they were stored: all of the blocks that have any in this span, and

@@ -220,7 +220,7 @@ impl Writer {
         let files = &mut self.tiers[Tier::Raw.index()];
         let mut sealed = Vec::new();
         for (number, host) in index.hosts.iter().filter(|(_, host)| host.head.rows() > 0) {
-            let rows = host.head.columns(host.head.rows());
+            let rows = host.head.columns();
             let series: Vec<SeriesNo> = rows.columns.iter().map(|(series, _)| *series).collect();
             if let Err(error) = files.append(&rows.encode(), &series, &index.names) {
                 return (sealed, Err(error));
@@ -330,7 +330,7 @@ impl Writer {
     }
 
     /// Shows an error, or that there is none any more.
-    fn outcome(&self, part: Part, outcome: io::Result<()>) {
+    pub(crate) fn outcome(&self, part: Part, outcome: io::Result<()>) {
         let mut index = self.shared.write();
         let at = match part {
             Part::Tier(tier) => tier.index(),
@@ -353,7 +353,7 @@ impl Writer {
 }
 
 /// A part of the store that can fail on its own.
-enum Part {
+pub(crate) enum Part {
     Tier(Tier),
     Log,
 }

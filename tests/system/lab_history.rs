@@ -26,7 +26,8 @@ const HOSTS: u16 = 5;
 const PAST_MINUTES: u64 = 60;
 /// Samples of the past are so far apart.
 const EVERY: Duration = Duration::from_secs(10);
-/// Timeout for copies: they are fetched every 20 seconds by the representative, and from it by the standby.
+/// Timeout for copies: minutes are fetched every 20 seconds by the representative, samples every 60, and from it by the
+/// standby.
 const COPIED: Duration = Duration::from_secs(90);
 /// Name of the metric in the past; its value is the number of the host.
 const NAME: &str = "made_up";
@@ -70,6 +71,22 @@ fn minutes(daemon: &Daemon, name: &str, secs: u64) -> BTreeMap<String, BTreeMap<
     series.iter().map(|one| (one["host"].as_str().unwrap().to_owned(), samples(one))).collect()
 }
 
+/// Times of the samples that were made up for a host, and the time of its newest sample of its own, by the copies.
+fn samples(daemon: &Daemon, host: &str) -> (Vec<f64>, Time) {
+    let of = |name: &str| -> Vec<f64> {
+        let since = now().minus(Duration::from_secs(60 * (PAST_MINUTES + 5))).micros() / 1_000_000;
+        let params = json!({"name": name, "since": since, "step": 0, "host": host});
+        let answer = daemon.result("domain.history", &params).unwrap();
+        let tiers: Vec<&str> =
+            answer["tiers"].as_array().unwrap().iter().filter_map(|part| part["tier"].as_str()).collect();
+        assert_eq!(tiers.last(), Some(&"raw"), "{answer}");
+        let samples = answer["series"][0]["samples"].as_array().unwrap();
+        samples.iter().map(|sample| sample["time"].as_f64().unwrap()).collect()
+    };
+    let newest = of("node_load1").into_iter().fold(0.0, f64::max);
+    (of(NAME), Time::from_micros((newest * 1e6) as i64))
+}
+
 fn until_copied(daemon: &Daemon, hosts: &[Host]) -> Duration {
     let expected = usize::try_from(PAST_MINUTES).unwrap() - 1;
     let look = || {
@@ -106,10 +123,11 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
     let took = until_copied(&daemons[0], network.hosts());
     report(&format!("an hour of {HOSTS} hosts is copied {} ms after the start", took.as_millis()));
     // The standby fetches within this time.
-    std::thread::sleep(Duration::from_secs(30));
+    std::thread::sleep(Duration::from_secs(62));
     let standbys = standbys(&daemons[0]).unwrap();
     let remain = |name: &&str| *name != first && !standbys.iter().any(|standby| standby == name);
     let gone = daemons.iter().map(|daemon| daemon.host().name()).find(remain).unwrap().to_owned();
+    let killed = now();
     take(&mut daemons, &gone).kill().unwrap();
     take(&mut daemons, &first).kill().unwrap();
     let (next, took) = agreed(&daemons, Some(&first)).unwrap();
@@ -120,6 +138,18 @@ fn the_past_of_hosts_that_are_down_is_answered_after_a_failover() {
         let found = minutes(&daemons[0], NAME, 60 * (PAST_MINUTES + 5));
         let values = &found[host.name()];
         assert!(values.values().all(|value| *value == f64::from(number)), "{}: {values:?}", host.name());
+    }
+    // Samples too, of those that are down: six a minute, and the last minute before their end.
+    for host in [&gone, &first] {
+        let (times, newest) = samples(&daemons[0], host);
+        let behind = killed.since(newest);
+        report(&format!(
+            "{host}: {} samples, the newest {} s before it was killed",
+            times.len(),
+            behind.as_secs()
+        ));
+        assert!(times.len() >= 6 * usize::try_from(PAST_MINUTES - 1).unwrap(), "{host}: {times:?}");
+        assert!(behind < Duration::from_secs(130), "{host}: {behind:?}");
     }
     let near = daemons[0].host();
     let arguments = |more: &[&'static str]| [&["metrics", NAME, "--since", "1h"], more].concat();

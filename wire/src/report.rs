@@ -13,6 +13,10 @@
 //!   Minutes: those that follow, and copies of hosts that are down →
 //!   Fetch: of a standby, all hosts      →
 //!                                       ←   Minutes
+//!                                       ←   FetchSamples: how many of its newest samples are copied
+//!   Samples: those that follow          →
+//!   FetchSamples: of a standby          →
+//!                                       ←   Samples
 //!   FetchCalls: of a standby            →
 //!                                       ←   Calls: those that were stored since
 //!   Leave                               →
@@ -29,6 +33,7 @@ mod bits;
 pub mod calls;
 pub mod marks;
 pub mod minutes;
+pub mod samples;
 pub mod sweep;
 
 use crate::at_end::AtEnd;
@@ -139,8 +144,17 @@ pub struct Hello {
     pub acknowledged: Option<u64>,
     /// Watermarks from earlier representatives.
     pub marks: Vec<Mark>,
+    /// What it has stored.
+    pub stores: AtEnd<Stores>,
+}
+
+/// What a member has stored, for its representative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stores {
     /// Whether it has stored minutes and answers [`FromRepresentative::Fetch`].
-    pub has_minutes: AtEnd<bool>,
+    pub minutes: bool,
+    /// Whether it answers [`FromRepresentative::FetchSamples`].
+    pub samples: AtEnd<bool>,
 }
 
 /// One event as it is sent and stored: its sensor and number follow from its position.
@@ -306,6 +320,10 @@ pub enum FromMember {
     Fetch(minutes::Fetch),
     /// From a standby: request for the stored calls of the domain.
     FetchCalls(calls::FetchCalls),
+    /// Newest samples of the member's host.
+    Samples(samples::Samples),
+    /// From a standby: request for the newest samples of all hosts.
+    FetchSamples(minutes::Fetch),
 }
 
 /// Limits of what a member may send.
@@ -339,8 +357,17 @@ pub struct Resume {
 pub struct Offer {
     /// Whether it has copies of all members' minutes and answers [`FromMember::Fetch`].
     pub has_minutes: bool,
+    /// What else it has.
+    pub more: AtEnd<OfferMore>,
+}
+
+/// What a representative has stored besides minutes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OfferMore {
     /// Whether it has stored calls and answers [`FromMember::FetchCalls`].
-    pub has_calls: AtEnd<bool>,
+    pub has_calls: bool,
+    /// Whether it has copies of all members' newest samples and answers [`FromMember::FetchSamples`].
+    pub has_samples: AtEnd<bool>,
 }
 
 /// Acknowledgement: all events before `next` are on disk.
@@ -371,6 +398,10 @@ pub enum FromRepresentative {
     Minutes(minutes::Minutes),
     /// To a standby: stored calls of the domain.
     Calls(calls::Calls),
+    /// Request for the newest samples of the member's host.
+    FetchSamples(minutes::Fetch),
+    /// To a standby: newest samples of all hosts.
+    Samples(samples::Samples),
 }
 
 /// Error of frames from the other side.

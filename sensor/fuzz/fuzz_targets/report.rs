@@ -108,7 +108,10 @@ fn hello() -> Vec<u8> {
         next: 0,
         acknowledged: None,
         marks: Vec::new(),
-        has_minutes: wire::at_end::AtEnd(Some(true)),
+        stores: wire::at_end::AtEnd(Some(wire::report::Stores {
+            minutes: true,
+            samples: wire::at_end::AtEnd(Some(true)),
+        })),
     };
     let mut out = Vec::new();
     encode(&FromMember::Hello(Box::new(hello)), &mut out).expect("short");

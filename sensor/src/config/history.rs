@@ -26,6 +26,10 @@ pub const DAYS_ALLOWED: RangeInclusive<f64> = 1.0 / 24.0..=36_525.0;
 
 /// Default disk space of the copies of the domain's minutes and hours, in MiB.
 pub const DOMAIN_BUDGET_MIB_DEFAULT: u64 = 1024;
+/// Default for `domain_raw_hours`.
+pub const DOMAIN_RAW_HOURS_DEFAULT: f64 = 2.0;
+/// Allowed ages of copied samples, in hours: to a year.
+pub const HOURS_ALLOWED: RangeInclusive<f64> = 0.25..=8760.0;
 /// Default for `domain_minute_days`.
 pub const DOMAIN_MINUTE_DAYS_DEFAULT: f64 = 14.0;
 
@@ -43,7 +47,7 @@ pub const DOMAIN_CALL_BUDGET_MIB_DEFAULT: u64 = 512;
 /// Default for `call_days`: five years.
 pub const CALL_DAYS_DEFAULT: f64 = 1826.0;
 
-/// Share of each tier in the disk space of the copies, in sixteenths; raw is that of the log.
+/// Share of each tier in the disk space of the copies, in sixteenths; that of raw is also for the log of minutes.
 const COPY_SHARES: [u64; 3] = [1, 11, 4];
 
 /// Share of each tier in the disk space, in sixteenths: about what an ordinary host needs for the default ages.
@@ -63,9 +67,11 @@ pub struct RawConfig {
     pub minute_days: Option<f64>,
     /// Age of the oldest hours, in days.
     pub hour_days: Option<f64>,
-    /// Disk space for the minutes and hours of all hosts of the domain, in MiB, while this sensor represents
+    /// Disk space for the newest samples, the minutes and hours of all hosts of the domain, in MiB, while this sensor represents
     /// the domain or is a standby; 0 for none.
     pub domain_budget_mib: Option<u64>,
+    /// Age of the oldest samples of the domain's hosts, in hours; 0 for none.
+    pub domain_raw_hours: Option<f64>,
     /// Age of the oldest minutes of the domain's hosts, in days.
     pub domain_minute_days: Option<f64>,
     /// Disk space for the processes that used most in each minute, in MiB; 0 for none.
@@ -127,6 +133,8 @@ impl Config {
         ];
         let minutes =
             days("domain_minute_days", raw.domain_minute_days, DOMAIN_MINUTE_DAYS_DEFAULT, &mut wrong);
+        let samples =
+            hours_or_none("domain_raw_hours", raw.domain_raw_hours, DOMAIN_RAW_HOURS_DEFAULT, &mut wrong);
         let process_days = days("process_days", raw.process_days, PROCESS_DAYS_DEFAULT, &mut wrong);
         let process_days = usize::try_from(process_days.as_secs().div_ceil(86_400)).unwrap_or(usize::MAX);
         let call_age = days("call_days", raw.call_days, CALL_DAYS_DEFAULT, &mut wrong);
@@ -134,6 +142,7 @@ impl Config {
         for (finer, coarser) in [
             (("raw_days", raw_age), ("minute_days", minute_age)),
             (("minute_days", minute_age), ("hour_days", hour_age)),
+            (("domain_raw_hours", samples), ("domain_minute_days", minutes)),
             (("domain_minute_days", minutes), ("hour_days", hour_age)),
         ] {
             wrong.extend(longer(finer, coarser));
@@ -142,7 +151,7 @@ impl Config {
             return Err(wrong);
         }
         let is_on = raw.on.unwrap_or(true);
-        let copied = [minutes, minutes, ages[Tier::Hour as usize]];
+        let copied = [samples, minutes, hour_age];
         Ok(Config {
             limits: is_on.then(|| limits(own, SHARES, ages)),
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
@@ -196,6 +205,18 @@ fn days(key: &str, days: Option<f64>, default: f64, wrong: &mut Vec<KeyError>) -
     Duration::ZERO
 }
 
+fn hours_or_none(key: &str, hours: Option<f64>, default: f64, wrong: &mut Vec<KeyError>) -> Duration {
+    let hours = hours.unwrap_or(default);
+    if HOURS_ALLOWED.contains(&hours) {
+        return Duration::from_secs_f64(hours * 3600.0);
+    }
+    if hours != 0.0 {
+        let message = format!("{hours} hours; expected 0 (none) or 0.25 to 8760");
+        wrong.push(KeyError { keys: vec![key.to_owned()], message });
+    }
+    Duration::ZERO
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +233,12 @@ mod tests {
         );
         let (limits, copies) = (limits.expect("on by default"), copies.expect("on by default"));
         assert_eq!(copies.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
+        assert_eq!(copies[0].age, Duration::from_secs(2 * 3600), "samples of two hours");
+        let none = RawConfig { domain_raw_hours: Some(0.0), ..RawConfig::default() };
+        let none = Config::new(&none).expect("allowed").copies.expect("minutes are copied");
+        assert_eq!((none[0].age, none[1].age), (Duration::ZERO, Duration::from_secs(14 * 86_400)));
+        let long = RawConfig { domain_raw_hours: Some(24.0 * 15.0), ..RawConfig::default() };
+        assert_eq!(Config::new(&long).expect_err("longer than minutes")[0].keys, ["domain_raw_hours"]);
         assert_eq!(limits.iter().map(|limit| limit.bytes).sum::<u64>(), 1 << 30);
         assert_eq!(limits[0].age, Duration::from_secs(14 * 86_400));
         assert_eq!(processes, Some(DailyLimit { bytes: 128 << 20, days: 90 }));
@@ -248,12 +275,23 @@ mod tests {
             raw_days: Some(f64::NAN),
             hour_days: Some(-1.0),
             domain_budget_mib: Some(3),
+            domain_raw_hours: Some(-0.5),
             domain_minute_days: Some(0.0),
             ..RawConfig::default()
         };
-        let wrong = Config::new(&raw).expect_err("five mistakes");
+        let wrong = Config::new(&raw).expect_err("six mistakes");
         let keys: Vec<&str> = wrong.iter().flat_map(|error| &error.keys).map(String::as_str).collect();
-        assert_eq!(keys, ["budget_mib", "domain_budget_mib", "raw_days", "hour_days", "domain_minute_days"]);
+        assert_eq!(
+            keys,
+            [
+                "budget_mib",
+                "domain_budget_mib",
+                "raw_days",
+                "hour_days",
+                "domain_minute_days",
+                "domain_raw_hours"
+            ]
+        );
         assert!(wrong[0].message.contains("expected 16 to"), "{}", wrong[0].message);
     }
 }

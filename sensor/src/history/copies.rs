@@ -1,34 +1,24 @@
-//! Copies of the minutes of the domain's hosts: a thread that stores those that were fetched.
+//! Copies of the minutes and newest samples of the domain's hosts: a thread that stores those that were fetched.
 //!
 //! Rule: who has fetched something hands it over and never waits; if there is no room, it is fetched again. The store is
 //! opened when it is needed first. Not here: when minutes are fetched (`report`, `representative`).
 
+use super::copied::{Answer, Copied, Kind, OfKind, Rows};
 use super::handle::Handle;
 use super::writing::{self, Next};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
+use store::copied_names::Sent;
 use store::reader::Reader;
 use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::Writer;
 use wire::id::HostName;
-use wire::report::minutes::{Held, MinuteRow};
-use wire::sample::Metric;
+use wire::report::minutes::{Fetch, Held};
 
 /// Answers of members that wait for the worker.
 const QUEUE_LEN: usize = 64;
-
-/// Minutes of a host that were fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copied {
-    pub host: HostName,
-    /// Names of the numbers in the rows.
-    pub metrics: Arc<BTreeMap<u32, Arc<Metric>>>,
-    pub rows: Vec<MinuteRow>,
-}
 
 enum Job {
     Store(Copied),
@@ -51,8 +41,8 @@ pub struct Copies {
     jobs: SyncSender<Job>,
     handle: Handle,
     folder: PathBuf,
-    /// Age of the oldest minutes that are fetched.
-    pub age: Duration,
+    /// Age of what is fetched at most, of each kind; `None` if it is not copied.
+    pub ages: OfKind<Option<Duration>>,
 }
 
 /// Creates the copies in the folder `domain-history` of the state folder; `None` without limits.
@@ -61,16 +51,18 @@ pub fn set_up(limits: Option<[Limit; 3]>, state: &Path) -> Option<(Worker, Copie
     let limits = limits?;
     let (sender, jobs) = sync_channel(QUEUE_LEN);
     let handle = Handle::new("copies of the domain's history");
-    let (folder, age) = (state.join("domain-history"), limits[Tier::Minute as usize].age);
-    let copies = Copies { jobs: sender, handle: handle.clone(), folder: folder.clone(), age };
+    let folder = state.join("domain-history");
+    let age = |tier: Tier| Some(limits[tier as usize].age).filter(|age| !age.is_zero());
+    let ages = OfKind([age(Tier::Minute), age(Tier::Raw)]);
+    let copies = Copies { jobs: sender, handle: handle.clone(), folder: folder.clone(), ages };
     Some((Worker { folder, limits, jobs, handle }, copies))
 }
 
 impl Copies {
     /// Opens the copies, if they are not open yet. Returns how far they reach, once they are open.
     #[must_use]
-    pub fn held(&self) -> Option<Vec<Held>> {
-        self.open().map(|reader| reader.held())
+    pub fn held(&self) -> Option<OfKind<Vec<Held>>> {
+        self.open().map(|reader| OfKind([reader.held(), reader.held_samples()]))
     }
 
     /// Opens the copies, if there are any from when this host was a standby or represented the domain. Returns them,
@@ -134,10 +126,27 @@ impl Worker {
 }
 
 fn store(writer: &mut Writer, Copied { host, metrics, rows }: &Copied, handle: &Handle) {
-    for row in rows {
-        if let Err(error) = writer.copy(host, metrics, row) {
-            handle.drop_one();
-            tracing::warn!(%host, %error, "a minute of a member is left out");
+    let outcomes: Vec<_> = match rows {
+        Rows::Minutes(rows) => rows.iter().map(|row| writer.copy(host, metrics, row)).collect(),
+        Rows::Samples(blocks) => {
+            blocks.iter().map(|block| writer.copy_samples(host, metrics, block)).collect()
         }
+    };
+    for error in outcomes.into_iter().filter_map(Result::err) {
+        handle.drop_one();
+        tracing::warn!(%host, %error, "a minute or a block of samples of a member is left out");
+    }
+}
+
+/// Reads what a fetch requests of these hosts.
+pub(crate) fn read(
+    reader: &Reader,
+    (kind, fetch): (Kind, &Fetch),
+    is_wanted: impl Fn(&HostName) -> bool,
+    sent: &mut Sent,
+) -> Answer {
+    match kind {
+        Kind::Minutes => Answer::Minutes(reader.minutes(fetch, is_wanted, sent)),
+        Kind::Samples => Answer::Samples(reader.samples_after(fetch, sent)),
     }
 }

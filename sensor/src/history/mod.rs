@@ -3,6 +3,7 @@
 //!
 //! Not here: the format and the queries (`store`), the method (`query::history`).
 
+pub mod copied;
 pub mod copies;
 pub mod exported;
 pub(crate) mod failure;

@@ -56,7 +56,7 @@ impl Sender {
     }
 
     fn offers_calls(&self) -> bool {
-        self.is_open() && self.offer.has_calls.0 == Some(true)
+        self.is_open() && self.offer.more.0.is_some_and(|more| more.has_calls)
     }
 }
 

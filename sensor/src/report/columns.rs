@@ -112,7 +112,9 @@ mod tests {
             | FromMember::Leave
             | FromMember::Minutes(_)
             | FromMember::Fetch(_)
-            | FromMember::FetchCalls(_) => sent.push("other".to_owned()),
+            | FromMember::FetchCalls(_)
+            | FromMember::Samples(_)
+            | FromMember::FetchSamples(_) => sent.push("other".to_owned()),
         });
         sent
     }

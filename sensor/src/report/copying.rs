@@ -1,33 +1,30 @@
-//! Stored minutes on a member's stream: answers to the representative's fetches, of its own host and of what it has
-//! copied of hosts that are down, and the fetches of a standby.
+//! Stored minutes and samples on a member's stream: answers to the representative's fetches, of its own host and of the
+//! minutes that it has copied of hosts that are down, and the fetches of a standby.
 //!
-//! Rule: the disk is read on another thread, one answer at a time. A standby asks for the minutes of all hosts as
-//! long as it is one, so that it has them when it succeeds. Not here: when a member is asked (`representative`).
+//! Rule: the disk is read on another thread, one answer at a time. A standby asks for what there is of all hosts as
+//! long as it is one, so that it has it when it succeeds. Not here: when a member is asked (`representative`).
 
 use super::sender::{OUTPUT_LEN_BYTES, Sender};
 use crate::call_history::CallHistory;
-use crate::history::copies::{Copied, Copies};
+use crate::history::copied::{Answer, Copied, Kind, OfKind, Received};
+use crate::history::copies::{self, Copies};
 use crate::history::handle::Handle;
 use crate::history::writing::calendar;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use store::copy::Sent;
+use store::copied_names::Sent;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use wire::at_end::AtEnd;
 use wire::id::HostName;
-use wire::report::FromMember;
-use wire::report::minutes::{FETCH_LEN_BYTES, Fetch, Minutes, Numbered, Positions};
+use wire::report::minutes::{Fetch, Numbered, Positions};
 
-/// How often a standby asks for what is new.
-const FETCH_EVERY: Duration = Duration::from_secs(20);
 /// After this time without an answer it asks again.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a sensor needs to take part in copying.
 pub struct CopyInputs {
-    /// Minutes of its own host; `None` if they are not stored.
+    /// Its own host's; `None` if it stores nothing.
     pub own: Option<Handle>,
     /// Copies of those of all hosts; `None` if there are none.
     pub copies: Option<Copies>,
@@ -46,16 +43,23 @@ impl Default for CopyInputs {
 /// Names of metrics that were sent over a stream.
 #[derive(Default)]
 struct SentNames {
-    of_own: Sent,
+    of_own: OfKind<Sent>,
     of_copies: Sent,
 }
 
 /// Copying over one stream.
 pub(super) struct Copying {
     inputs: Arc<CopyInputs>,
-    /// `None` while minutes are read.
+    /// `None` while something is read.
     sent: Option<SentNames>,
-    reading: Option<JoinHandle<(SentNames, Minutes)>>,
+    reading: Option<JoinHandle<(SentNames, Answer)>>,
+    /// As a standby.
+    fetching: OfKind<Fetching>,
+}
+
+/// What a standby has fetched of a kind.
+#[derive(Default)]
+struct Fetching {
     /// `None` until it is known how far the copies reach.
     positions: Option<Positions>,
     numbered: Numbered,
@@ -64,70 +68,84 @@ pub(super) struct Copying {
 }
 
 impl Sender {
-    /// Takes the representative's request for stored minutes, if there is one and room for the answer.
-    pub fn take_fetch(&mut self) -> Option<Fetch> {
-        if self.output().len() < OUTPUT_LEN_BYTES { self.fetch.take() } else { None }
+    /// Takes the representative's request for minutes or samples, if there is one and room for the answer.
+    pub fn take_fetch(&mut self) -> Option<(Kind, Fetch)> {
+        let has_room = self.output().len() < OUTPUT_LEN_BYTES;
+        let mut kinds = Kind::ALL.into_iter().filter(|_| has_room);
+        kinds.find_map(|kind| Some((kind, self.fetches.of_mut(kind).take()?)))
     }
 
-    /// Takes the minutes that the representative sent to a standby; call it after each
-    /// [`Sender::handle_bytes`].
-    pub fn take_minutes(&mut self) -> Vec<Minutes> {
-        std::mem::take(&mut self.minutes)
+    /// Takes what the representative sent to a standby; call it after each [`Sender::handle_bytes`].
+    pub fn take_answers(&mut self) -> Vec<Answer> {
+        std::mem::take(&mut self.answers)
     }
 
-    /// Sends stored minutes, as requested by [`Sender::take_fetch`].
-    pub fn handle_minutes(&mut self, minutes: Minutes) {
+    /// Sends what is stored, as requested by [`Sender::take_fetch`].
+    pub fn handle_answer(&mut self, answer: Answer) {
         if self.is_open() {
-            self.put(&FromMember::Minutes(minutes));
+            self.put(&answer.of_member());
         }
     }
 
-    /// Requests minutes of all hosts from the representative; returns false if it has none to give.
-    pub fn request_minutes(&mut self, fetch: Fetch) -> bool {
-        let can = self.is_open() && self.offer.has_minutes;
-        if can {
-            self.put(&FromMember::Fetch(fetch));
+    /// Whether the representative has copies of this kind for standbys.
+    #[must_use]
+    pub fn offers(&self, kind: Kind) -> bool {
+        let has_samples = || self.offer.more.0.and_then(|more| more.has_samples.0) == Some(true);
+        self.is_open()
+            && match kind {
+                Kind::Minutes => self.offer.has_minutes,
+                Kind::Samples => has_samples(),
+            }
+    }
+
+    /// Requests what there is of all hosts from the representative, if it has any to give.
+    pub fn request(&mut self, kind: Kind, fetch: Fetch) {
+        if self.offers(kind) {
+            self.put(&kind.of_standby(fetch));
         }
-        can
     }
 }
 
 impl Copying {
     pub(super) fn new(inputs: Arc<CopyInputs>) -> Copying {
-        let (positions, numbered) = (None, Numbered::default());
-        Copying { inputs, sent: Some(SentNames::default()), reading: None, positions, numbered, due: None }
+        Copying { inputs, sent: Some(SentNames::default()), reading: None, fetching: OfKind::default() }
     }
 
-    /// Starts to read the minutes that were requested.
-    pub(super) fn read(&mut self, fetch: Fetch) {
-        // A second request while one is answered is not expected, and not answered.
+    /// Whether something is being read.
+    pub(super) fn is_reading(&self) -> bool {
+        self.sent.is_none()
+    }
+
+    /// Starts to read what was requested, unless something is being read.
+    pub(super) fn read(&mut self, (kind, fetch): (Kind, Fetch)) {
         let Some(mut sent) = self.sent.take() else { return };
-        let reader = self.inputs.own.as_ref().and_then(|own| own.reader().ok().cloned());
+        let own = self.inputs.own.as_ref().and_then(|own| own.reader().ok().cloned());
         let connected: Option<BTreeSet<HostName>> = fetch.connected.0.clone().map(BTreeSet::from_iter);
         let copies = self.inputs.copies.as_ref().and_then(Copies::reader_of_stored);
         self.reading = Some(tokio::task::spawn_blocking(move || {
-            let nothing = || Minutes { hosts: Vec::new(), is_end: true };
-            let own = reader.map(|reader| reader.minutes(&fetch, |_| true, &mut sent.of_own));
-            let mut minutes = own.unwrap_or_else(nothing);
-            if let Some((copies, connected)) = copies.zip(connected).filter(|_| minutes.is_end) {
+            let of_own = |own| copies::read(&own, (kind, &fetch), |_| true, sent.of_own.of_mut(kind));
+            let mut answer = own.map_or_else(|| Answer::nothing(kind), of_own);
+            if let Answer::Minutes(minutes) = &mut answer
+                && let Some((copies, connected)) = copies.zip(connected).filter(|_| minutes.is_end)
+            {
                 let is_down = |host: &HostName| !connected.contains(host);
                 let copied = copies.minutes(&fetch, is_down, &mut sent.of_copies);
                 minutes.hosts.extend(copied.hosts);
                 minutes.is_end = copied.is_end;
             }
-            (sent, minutes)
+            (sent, answer)
         }));
     }
 
-    /// Waits for minutes that are being read. Cancel safe.
-    pub(super) async fn read_done(&mut self) -> Minutes {
+    /// Waits for what is being read. Cancel safe.
+    pub(super) async fn read_done(&mut self) -> Answer {
         let Some(reading) = &mut self.reading else { return std::future::pending().await };
         let done = reading.await;
         self.reading = None;
         match done {
-            Ok((sent, minutes)) => {
+            Ok((sent, answer)) => {
                 self.sent = Some(sent);
-                minutes
+                answer
             }
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             // The process is ending.
@@ -135,33 +153,35 @@ impl Copying {
         }
     }
 
-    /// Returns the fetch that is due, if this host is a standby.
-    pub(super) fn fetch(&mut self, now: Instant) -> Option<Fetch> {
-        let is_due = self.due.is_none_or(|due| due <= now);
+    /// Returns the fetch of this kind that is due, if this host is a standby.
+    pub(super) fn fetch(&mut self, kind: Kind, now: Instant) -> Option<Fetch> {
+        let fetching = self.fetching.of_mut(kind);
+        let is_due = fetching.due.is_none_or(|due| due <= now);
         let copies = self.inputs.copies.as_ref().filter(|_| is_due && (self.inputs.is_standby)())?;
-        if self.positions.is_none() {
-            self.positions = Some(Positions::new(copies.held()?));
+        let age = (*copies.ages.of(kind))?;
+        if fetching.positions.is_none() {
+            fetching.positions = Some(Positions::new(copies.held()?.of(kind).clone()));
         }
-        self.due = Some(now + ANSWER_WITHIN);
-        let held = self.positions.as_ref().map(Positions::all).unwrap_or_default();
-        let since = calendar().minus(copies.age);
-        Some(Fetch { held, since, len_bytes: FETCH_LEN_BYTES, connected: AtEnd(None) })
+        fetching.due = Some(now + ANSWER_WITHIN);
+        let held = fetching.positions.as_ref().map(Positions::all).unwrap_or_default();
+        Some(Kind::fetch(held, calendar().minus(age)))
     }
 
     /// Stores the representative's answer.
-    pub(super) fn store(&mut self, minutes: Minutes, now: Instant) {
+    pub(super) fn store(&mut self, answer: Answer, now: Instant) {
         let Some(copies) = &self.inputs.copies else { return };
-        self.due = minutes.is_end.then(|| now + FETCH_EVERY);
-        for mut of_host in minutes.hosts {
-            let Ok(metrics) = self.numbered.learn(&mut of_host) else { return };
-            if let Some(positions) = &mut self.positions {
-                positions.note(&of_host);
+        let (kind, hosts, is_end) = answer.received();
+        let fetching = self.fetching.of_mut(kind);
+        fetching.due = is_end.then(|| now + kind.every());
+        for Received { host, names, rows } in hosts {
+            let Ok(metrics) = fetching.numbered.learn(names) else { return };
+            if let Some((positions, (next, last))) = fetching.positions.as_mut().zip(rows.end()) {
+                positions.note(&host, next, last);
             }
-            let copied = Copied { host: of_host.host, metrics, rows: of_host.rows };
-            if !copies.store(copied) {
+            if !copies.store(Copied { host, metrics, rows }) {
                 // Asked again from where the copies end.
-                self.positions = None;
-                self.due = Some(now + FETCH_EVERY);
+                fetching.positions = None;
+                fetching.due = Some(now + kind.every());
             }
         }
     }

@@ -10,6 +10,7 @@ use super::call_copying::CallCopying;
 use super::copying::{CopyInputs, Copying};
 use super::outbox::Outbox;
 use super::sender::{Counts, Error, Identity, JournalRange, Sender};
+use crate::history::copied::Kind;
 use crate::journal::reader::Reader;
 use crate::sample::table::Table;
 use crate::segments;
@@ -74,7 +75,7 @@ pub struct LinkInputs {
     pub add_watermarks: Box<dyn Fn(Marks) + Send>,
     /// Called with whether all durable events are sent and the report waits for more.
     pub awaits: Box<dyn Fn(bool) + Send>,
-    /// Stored minutes, and copies of those of other hosts.
+    /// What is stored of this host, and copies of other hosts.
     pub copying: Arc<CopyInputs>,
 }
 
@@ -276,8 +277,8 @@ impl Link {
                 reading = self.begin_reading(durable);
                 (self.own.awaits)(reading.is_none() && self.is_caught_up(durable));
             }
-            if let Some(fetch) = self.sender.take_fetch() {
-                copying.read(fetch);
+            if !copying.is_reading() {
+                self.sender.take_fetch().into_iter().for_each(|fetch| copying.read(fetch));
             }
             let has_output = !self.sender.output().is_empty();
             tokio::select! {
@@ -299,7 +300,7 @@ impl Link {
                     reading = None;
                     self.handle_events(done, *durable.borrow())?;
                 }
-                minutes = copying.read_done() => self.sender.handle_minutes(minutes),
+                answer = copying.read_done() => self.sender.handle_answer(answer),
                 fetch = calls.next() => fetch.into_iter().for_each(|fetch| self.sender.request_calls(fetch)),
                 // The loop checks what can be read.
                 Ok(()) = durable.changed(), if reading.is_none() => {}
@@ -308,7 +309,7 @@ impl Link {
                     self.fruitless = None;
                     let state = (self.own.state)();
                     self.sender.handle_state(state);
-                    self.request_minutes(&mut copying, now);
+                    self.request_copies(&mut copying, now);
                     calls.prepare(&self.sender, now);
                 }
             }
@@ -327,18 +328,22 @@ impl Link {
             Ok(_) => self.handle_bytes(bytes).map_err(Ended::Useless)?,
             Err(error) => return Err(Ended::Broken(error.to_string())),
         }
-        for minutes in self.sender.take_minutes() {
+        for answer in self.sender.take_answers() {
             let now = Instant::now();
-            copying.store(minutes, now);
-            self.request_minutes(copying, now);
+            copying.store(answer, now);
+            self.request_copies(copying, now);
         }
         Ok(())
     }
 
-    /// Requests the minutes of all hosts, if it is a standby and it is time for it.
-    fn request_minutes(&mut self, copying: &mut Copying, now: Instant) {
-        if let Some(fetch) = copying.fetch(now) {
-            self.sender.request_minutes(fetch);
+    /// Requests minutes and samples of all hosts, if it is a standby and it is time for it.
+    fn request_copies(&mut self, copying: &mut Copying, now: Instant) {
+        for kind in Kind::ALL {
+            if self.sender.offers(kind)
+                && let Some(fetch) = copying.fetch(kind, now)
+            {
+                self.sender.request(kind, fetch);
+            }
         }
     }
 

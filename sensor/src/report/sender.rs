@@ -11,6 +11,7 @@
 //! events.
 
 use super::columns::Columns;
+use crate::history::copied::{Answer, Kind, OfKind};
 use crate::sample::table::Table;
 use compact_str::CompactString;
 use std::collections::VecDeque;
@@ -18,10 +19,10 @@ use wire::at_end::AtEnd;
 use wire::id::{HostName, SensorKey};
 use wire::report::calls::Calls;
 use wire::report::marks::MarkList;
-use wire::report::minutes::{Fetch, Minutes};
+use wire::report::minutes::Fetch;
 use wire::report::{
     self, Allowance, Durable, Events, Frames, FromMember, FromRepresentative, HOSTS_MAX, Hello, HostState,
-    Mark, Marks, Offer, Resume, VERSION,
+    Mark, Marks, Offer, Resume, Stores, VERSION,
 };
 use wire::time::Time;
 
@@ -50,8 +51,8 @@ pub struct Identity {
     pub boot: CompactString,
     /// When this run of the sensor started.
     pub started: Time,
-    /// Whether it stores minutes.
-    pub has_minutes: bool,
+    /// Whether it stores samples and minutes.
+    pub has_history: bool,
 }
 
 /// Range of events in the journal.
@@ -142,9 +143,9 @@ pub struct Sender {
     refused_hosts: Vec<HostName>,
     /// What the representative has for standbys.
     pub(super) offer: Offer,
-    /// Request of the representative for stored minutes, and its answers to a standby's.
-    pub(super) fetch: Option<Fetch>,
-    pub(super) minutes: Vec<Minutes>,
+    /// Requests of the representative for what is stored, and its answers to a standby's.
+    pub(super) fetches: OfKind<Option<Fetch>>,
+    pub(super) answers: Vec<Answer>,
     pub(super) calls: Vec<Calls>,
     counts: Counts,
 }
@@ -184,8 +185,8 @@ impl Sender {
             term: 0,
             refused_hosts: Vec::new(),
             offer: Offer::default(),
-            fetch: None,
-            minutes: Vec::new(),
+            fetches: OfKind::default(),
+            answers: Vec::new(),
             calls: Vec::new(),
             counts: Counts::default(),
         }
@@ -210,7 +211,10 @@ impl Sender {
             next: held.next,
             acknowledged: held.acknowledged.max(self.acknowledged),
             marks: self.marks.iter().collect(),
-            has_minutes: AtEnd(Some(self.identity.has_minutes)),
+            stores: AtEnd(Some(Stores {
+                minutes: self.identity.has_history,
+                samples: AtEnd(Some(self.identity.has_history)),
+            })),
         })));
     }
 
@@ -224,8 +228,8 @@ impl Sender {
         (self.stride, self.calm) = (1, 0);
         self.under_way.clear();
         self.under_way_len = 0;
-        (self.offer, self.fetch) = (Offer::default(), None);
-        self.minutes.clear();
+        (self.offer, self.fetches) = (Offer::default(), OfKind::default());
+        self.answers.clear();
         self.calls.clear();
     }
 
@@ -261,11 +265,19 @@ impl Sender {
                 Ok(())
             }
             (FromRepresentative::Fetch(fetch), Phase::Open(_)) => {
-                self.fetch = Some(fetch);
+                *self.fetches.of_mut(Kind::Minutes) = Some(fetch);
+                Ok(())
+            }
+            (FromRepresentative::FetchSamples(fetch), Phase::Open(_)) => {
+                *self.fetches.of_mut(Kind::Samples) = Some(fetch);
                 Ok(())
             }
             (FromRepresentative::Minutes(minutes), Phase::Open(_)) => {
-                self.minutes.push(minutes);
+                self.answers.push(Answer::Minutes(minutes));
+                Ok(())
+            }
+            (FromRepresentative::Samples(samples), Phase::Open(_)) => {
+                self.answers.push(Answer::Samples(samples));
                 Ok(())
             }
             (FromRepresentative::Calls(calls), Phase::Open(_)) => {
@@ -278,7 +290,9 @@ impl Sender {
                 | FromRepresentative::Marks(_)
                 | FromRepresentative::Fetch(_)
                 | FromRepresentative::Minutes(_)
-                | FromRepresentative::Calls(_),
+                | FromRepresentative::Calls(_)
+                | FromRepresentative::FetchSamples(_)
+                | FromRepresentative::Samples(_),
                 _,
             ) => Err(Error::Unexpected { found: "something else", expected: "a resume" }),
         }

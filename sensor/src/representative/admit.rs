@@ -13,12 +13,13 @@ use super::copying::Turn;
 use super::domain::{Domain, Link, Now};
 use super::hosts::HOSTS_MAX;
 use super::store::frame::Member;
+use crate::history::copied::Kind;
 use crate::segments;
 use std::collections::{BTreeMap, HashSet};
 use wire::at_end::AtEnd;
 use wire::event::Id;
 use wire::id::{HostName, PeerKey, SensorKey};
-use wire::report::{FromRepresentative, Hello, Offer, Resume};
+use wire::report::{FromRepresentative, Hello, Offer, OfferMore, Resume};
 
 /// Most sensors of one daemon that the store remembers: each new state directory makes one.
 pub const SENSORS_OF_PEER_MAX: usize = 8;
@@ -102,10 +103,14 @@ impl Domain {
         self.publish_marks();
         let connection = self.links.get_mut(&link).expect("asked above");
         connection.receiver.open(next);
-        connection.turn = if hello.has_minutes.0 == Some(true) { Turn::Due(now.moment) } else { Turn::Never };
+        let stores = hello.stores.0.unwrap_or_default();
+        let turn = |has: bool| if has { Turn::Due(now.moment) } else { Turn::Never };
+        connection.copying.of_mut(Kind::Minutes).turn = turn(stores.minutes);
+        connection.copying.of_mut(Kind::Samples).turn = turn(stores.samples.0 == Some(true));
         connection.member = Some(Speaker { sensor: hello.sensor, host: hello.host, granted, known });
-        let has_calls = AtEnd(Some(self.has_call_history));
-        let offer = AtEnd(Some(Offer { has_minutes: self.has_copies(), has_calls }));
+        let has_samples = AtEnd(Some(self.has_copies(Kind::Samples)));
+        let more = AtEnd(Some(OfferMore { has_calls: self.has_call_history, has_samples }));
+        let offer = AtEnd(Some(Offer { has_minutes: self.has_copies(Kind::Minutes), more }));
         let (store, term, allowance) = (self.store.ledger().key, self.config.term, self.config.allowance);
         self.queue_frame(
             link,

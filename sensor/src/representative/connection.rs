@@ -4,9 +4,10 @@
 //! A connection on which nothing is received is closed, so that idle connections take no room.
 //! Not here: the frames on them ([`super::receiver`]), what a hello leads to ([`super::admit`]).
 
-use super::copying::Turn;
+use super::copying::MemberCopying;
 use super::domain::{Domain, LINKS_MAX, Link};
 use super::receiver::Receiver;
+use crate::history::copied::OfKind;
 use compact_str::CompactString;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::time::Duration;
@@ -37,10 +38,8 @@ pub(super) struct Connection {
     pub(super) owed: VecDeque<FromRepresentative>,
     /// Whether it is a standby that has received the watermarks of all members.
     pub(super) knows_marks: bool,
-    /// When it is asked for minutes.
-    pub(super) turn: Turn,
-    /// Names of the metrics in its minutes.
-    pub(super) numbered: Numbered,
+    /// When it is asked for what it stores.
+    pub(super) copying: OfKind<MemberCopying>,
     /// Names of the metrics in what it has copied of other hosts.
     pub(super) numbered_copies: Numbered,
     /// When it last had minutes of another host that were missing here.
@@ -80,8 +79,7 @@ impl Domain {
             is_writing: false,
             owed: VecDeque::new(),
             knows_marks: false,
-            turn: Turn::Never,
-            numbered: Numbered::default(),
+            copying: OfKind::default(),
             numbered_copies: Numbered::default(),
             had_missing: Moment::default(),
         };

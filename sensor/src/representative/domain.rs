@@ -24,7 +24,7 @@ use super::store::frame::Member;
 use super::store::ledger::Ledger;
 use super::store::writer::{Commit, Store};
 use super::watermarks::Watermarks;
-use crate::history::copies::Copied;
+use crate::history::copied::{Copied, Kind, OfKind};
 use crate::segments::Error;
 use crate::segments::disk::Disk;
 use compact_str::CompactString;
@@ -109,10 +109,10 @@ pub enum Output {
     Send(Link, Vec<u8>),
     /// Close the stream after everything given before is written; the link is no longer valid.
     Close(Link, CompactString),
-    /// Store these minutes; if there is no room, call [`Domain::handle_not_copied`].
+    /// Store this; if there is no room, call [`Domain::handle_not_copied`].
     Copy(Copied),
-    /// Read these minutes from the copies, then call [`Domain::send_minutes`].
-    Fetch(Link, Fetch),
+    /// Read this from the copies, then call [`Domain::send_answer`].
+    Fetch(Link, Kind, Fetch),
     /// Read these calls from the domain's history, then call [`Domain::send_calls`].
     FetchCalls(Link, FetchCalls),
 }
@@ -148,7 +148,7 @@ pub struct Domain {
     /// When the roles and hosts of the election were passed in for the first time.
     pub(super) began: Option<Moment>,
     pub(super) hosts: Hosts,
-    pub(super) copying: Copying,
+    pub(super) copying: OfKind<Copying>,
     /// Whether the domain's calls are stored.
     pub(super) has_call_history: bool,
     pub(super) links: BTreeMap<Link, Connection>,
@@ -186,7 +186,7 @@ impl Domain {
             forgotten: Vec::new(),
             began: None,
             hosts: Hosts::default(),
-            copying: Copying::default(),
+            copying: OfKind::default(),
             has_call_history: false,
             links: BTreeMap::new(),
             names: Names::default(),
@@ -254,12 +254,12 @@ impl Domain {
                 self.hosts.depart(&name, true);
                 self.claims.release(&name, peer);
             }
-            Message::Minutes(minutes) => {
-                if let Err(why) = self.handle_minutes(link, minutes, now) {
+            Message::Answer(answer) => {
+                if let Err(why) = self.handle_answer(link, answer, now) {
                     self.refuse(link, &why);
                 }
             }
-            Message::Fetch(fetch) => self.handle_fetch(link, fetch),
+            Message::Fetch(kind, fetch) => self.handle_fetch(link, kind, fetch),
             Message::FetchCalls(fetch) => self.handle_fetch_calls(link, fetch),
             Message::Hello(_) => {}
         }

@@ -343,7 +343,7 @@ mod tests {
             next: 0,
             acknowledged: None,
             marks: Vec::new(),
-            has_minutes: AtEnd(None),
+            stores: AtEnd(None),
         }
     }
 

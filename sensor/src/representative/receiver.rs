@@ -9,11 +9,12 @@
 //! Not here: which member may report for which host ([`super::claims`]), how frames change the domain
 //! ([`super::domain`]).
 
+use crate::history::copied::{Answer, Kind};
 use compact_str::CompactString;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::report::calls::{FetchCalls, POSITIONS_MAX};
-use wire::report::minutes::{Fetch, HELD_MAX, Minutes};
+use wire::report::minutes::{Fetch, HELD_MAX};
 use wire::report::{
     self, Events, Frames, FromMember, HEALTH_MAX, HOSTS_MAX, Hello, HostState, MARKS_MAX,
     METRICS_LEN_MAX_BYTES, METRICS_MAX, Metrics, Run, Shape, Sweep, TEXT_LEN_MAX_BYTES,
@@ -104,10 +105,10 @@ pub enum Message {
     State(Box<HostState>),
     /// The member leaves for good.
     Leave,
-    /// Stored minutes of the member's host.
-    Minutes(Minutes),
-    /// Request of a standby for the minutes of all hosts.
-    Fetch(Fetch),
+    /// What is stored of the member's host.
+    Answer(Answer),
+    /// Request of a standby for what is copied of all hosts.
+    Fetch(Kind, Fetch),
     /// Request of a standby for the domain's stored calls.
     FetchCalls(FetchCalls),
 }
@@ -199,11 +200,10 @@ impl Receiver {
                     Message::State(state)
                 }
                 FromMember::Leave => Message::Leave,
-                FromMember::Minutes(minutes) => Message::Minutes(minutes),
-                FromMember::Fetch(fetch) => {
-                    limit("hosts of a fetch", fetch.held.len(), HELD_MAX)?;
-                    Message::Fetch(fetch)
-                }
+                FromMember::Minutes(minutes) => Message::Answer(Answer::Minutes(minutes)),
+                FromMember::Samples(samples) => Message::Answer(Answer::Samples(samples)),
+                FromMember::Fetch(fetch) => fetch_of(Kind::Minutes, fetch)?,
+                FromMember::FetchSamples(fetch) => fetch_of(Kind::Samples, fetch)?,
                 FromMember::FetchCalls(fetch) => {
                     limit("stores of a fetch", fetch.held.len(), POSITIONS_MAX)?;
                     Message::FetchCalls(fetch)
@@ -268,6 +268,11 @@ impl Receiver {
         self.shape = Some(columns.into());
         Ok(())
     }
+}
+
+fn fetch_of(kind: Kind, fetch: Fetch) -> Result<Message, Error> {
+    limit("hosts of a fetch", fetch.held.len(), HELD_MAX)?;
+    Ok(Message::Fetch(kind, fetch))
 }
 
 fn limit(what: &'static str, found: usize, most: usize) -> Result<(), Error> {

@@ -12,7 +12,8 @@ use super::service::{Duty, Shared};
 use super::session::{self, Session, StreamNotice, StreamSenders};
 use super::store::writer::Commit;
 use crate::call_history::CallHistory;
-use crate::history::copies::Copies;
+use crate::history::copied::{Answer, Kind, OfKind};
+use crate::history::copies::{self, Copies};
 use crate::segments;
 use crate::segments::sync_limiter::SyncLimiter;
 use crate::tail::handle::MachineClock;
@@ -20,13 +21,13 @@ use crate::tail::ingest::Clock as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::copy::Sent;
+use store::copied_names::Sent;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use wire::id::{HostName, PeerKey};
 use wire::report::calls::{Calls, FetchCalls};
-use wire::report::minutes::{Fetch, Minutes};
+use wire::report::minutes::Fetch;
 use wire::time::Moment;
 
 /// Most chunks of bytes that wait, of all members together: 4 MiB.
@@ -59,8 +60,8 @@ pub(super) struct Inbox {
 struct Stream {
     peer: PeerKey,
     frames: mpsc::Sender<Vec<u8>>,
-    /// Names of metrics that were sent with minutes; `None` while minutes are read for it.
-    sent: Option<Sent>,
+    /// Names of metrics that were sent with each kind; `None` while it is read for the stream.
+    sent: OfKind<Option<Sent>>,
     /// Whether calls are read for it.
     awaits_calls: bool,
 }
@@ -72,7 +73,7 @@ pub(super) struct Stored {
     pub(super) calls: Option<CallHistory>,
 }
 
-type FetchTask = (Link, Sent, Minutes);
+type FetchTask = (Link, Kind, Sent, Answer);
 
 type CommitTask = JoinHandle<(Commit, Result<(), segments::Error>)>;
 
@@ -111,7 +112,7 @@ pub(super) async fn run(
     inbox: Inbox,
     ending: CancellationToken,
 ) {
-    domain.set_copies(stored.copies.as_ref().map(|copies| copies.age));
+    domain.set_copies(&stored.copies.as_ref().map(|copies| copies.ages.clone()).unwrap_or_default());
     if stored.calls.is_some() {
         domain.collect_call_changes();
     }
@@ -162,10 +163,10 @@ impl Worker {
                     self.handle_more(&mut inputs.bytes);
                 }
                 Some(_) = self.tasks.join_next() => {}
-                Some(Ok((link, sent, minutes))) = self.fetching.join_next() => {
+                Some(Ok((link, kind, sent, answer))) = self.fetching.join_next() => {
                     if let Some(stream) = self.streams.get_mut(&link) {
-                        stream.sent = Some(sent);
-                        self.domain.send_minutes(link, minutes);
+                        *stream.sent.of_mut(kind) = Some(sent);
+                        self.domain.send_answer(link, answer);
                     }
                 }
                 Some(Ok((link, calls))) = self.fetching_calls.join_next() => {
@@ -201,8 +202,8 @@ impl Worker {
             return;
         };
         let (to, frames) = mpsc::channel(FRAMES_MAX);
-        self.streams
-            .insert(link, Stream { peer, frames: to, sent: Some(Sent::default()), awaits_calls: false });
+        let sent = OfKind([Some(Sent::default()), Some(Sent::default())]);
+        self.streams.insert(link, Stream { peer, frames: to, sent, awaits_calls: false });
         self.tasks.spawn(session::serve(link, stream, self.senders.clone(), frames));
     }
 
@@ -240,20 +241,20 @@ impl Worker {
                         self.domain.handle_not_copied();
                     }
                 }
-                Output::Fetch(link, fetch) => self.fetch(link, fetch),
+                Output::Fetch(link, kind, fetch) => self.fetch(link, kind, fetch),
                 Output::FetchCalls(link, fetch) => self.fetch_calls(link, fetch),
             }
         }
     }
 
-    /// Reads minutes for a standby; one answer at a time.
-    fn fetch(&mut self, link: Link, fetch: Fetch) {
+    /// Reads what is copied for a standby; one answer of each kind at a time.
+    fn fetch(&mut self, link: Link, kind: Kind, fetch: Fetch) {
         let reader = self.stored.copies.as_ref().and_then(|copies| copies.handle().reader().ok().cloned());
-        let sent = self.streams.get_mut(&link).and_then(|stream| stream.sent.take());
+        let sent = self.streams.get_mut(&link).and_then(|stream| stream.sent.of_mut(kind).take());
         let (Some(reader), Some(mut sent)) = (reader, sent) else { return };
         self.fetching.spawn_blocking(move || {
-            let minutes = reader.minutes(&fetch, |_| true, &mut sent);
-            (link, sent, minutes)
+            let answer = copies::read(&reader, (kind, &fetch), |_| true, &mut sent);
+            (link, kind, sent, answer)
         });
     }
 
@@ -325,7 +326,7 @@ impl Worker {
         {
             self.domain.set_held(held);
         }
-        self.domain.fetch_minutes(now());
+        self.domain.fetch_copies(now());
         if moment.since(self.tidied) >= TIDY_EVERY {
             self.tidied = moment;
             self.domain.tidy(moment);

@@ -50,7 +50,7 @@ pub(super) fn own(
         hosts: hosts.into_iter().filter(|host| **host != config.host).cloned().collect(),
         boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
         started: MachineClock.wall(),
-        has_minutes: history.is_some(),
+        has_history: history.is_some(),
     };
     let (election, host) = (service.clone(), config.host.clone());
     let is_standby = Box::new(move || election.is_standby(&host));

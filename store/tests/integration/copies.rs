@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use store::bucket::Bucket;
-use store::copy::Sent;
+use store::copied_names::Sent;
 use store::query::{By, Subject};
 use store::reader::{Reader, Selection};
 use store::writer::Writer;
 use wire::at_end::AtEnd;
 use wire::id::HostName;
 use wire::report::minutes::{Fetch, Minutes, Numbered};
+use wire::report::samples::{HostSamples, Samples};
 use wire::time::Time;
 
 /// A connection between two stores.
@@ -19,6 +20,7 @@ use wire::time::Time;
 struct Connection {
     sent: Sent,
     numbered: Numbered,
+    of_samples: (Sent, Numbered),
 }
 
 impl Connection {
@@ -37,7 +39,7 @@ impl Connection {
         let Minutes { hosts, is_end } = postcard::from_bytes(&sent).expect("just encoded");
         let mut rows = 0;
         for mut minutes in hosts {
-            let metrics = self.numbered.learn(&mut minutes).expect("few");
+            let metrics = self.numbered.learn(std::mem::take(&mut minutes.names)).expect("few");
             // Twice: an answer that was in a queue while its end was not known yet is fetched again.
             for row in minutes.rows.iter().chain(&minutes.rows) {
                 to.copy(&minutes.host, &metrics, row).expect("a row");
@@ -45,6 +47,22 @@ impl Connection {
             rows += minutes.rows.len();
         }
         (rows, is_end)
+    }
+
+    /// Fetches samples once; returns whether nothing follows.
+    fn fetch_samples(&mut self, from: &Reader, to: &mut Writer, len_bytes: u32) -> bool {
+        let (held, since) = (to.reader().held_samples(), Time::from_micros(0));
+        let fetch = Fetch { held, since, len_bytes, connected: AtEnd(None) };
+        let answer = from.samples_after(&fetch, &mut self.of_samples.0);
+        let sent = postcard::to_stdvec(&answer).expect("in memory");
+        let Samples { hosts, is_end } = postcard::from_bytes(&sent).expect("just encoded");
+        for HostSamples { host, names, blocks } in hosts {
+            let metrics = self.of_samples.1.learn(names).expect("few");
+            for block in blocks.iter().chain(&blocks) {
+                to.copy_samples(&host, &metrics, block).expect("a block");
+            }
+        }
+        is_end
     }
 
     fn fetch_all(&mut self, from: &Reader, to: &mut Writer, is_wanted: impl Fn(&HostName) -> bool + Copy) {
@@ -66,6 +84,30 @@ fn buckets(reader: &Reader, step: Duration, until: Time) -> Buckets {
         points.into_iter().map(move |point| ((subject.clone(), point.time), point.bucket))
     };
     answer.series.into_iter().flat_map(of).collect()
+}
+
+type AllSamples = Vec<(Subject, Vec<(Time, String)>)>;
+
+/// All samples.
+fn samples(reader: &Reader) -> AllSamples {
+    let (since, until) = (Time::from_micros(0), Time::from_micros(i64::MAX));
+    let selection = Selection { host: &|_| true, metric: &|_| true, since, until };
+    let answer = reader.values(&selection, usize::MAX).expect("any size");
+    assert_eq!((answer.damaged, answer.parts.len()), (0, 1), "samples alone are read");
+    let shown = |(time, value)| (time, format!("{value:?}"));
+    let of = |(subject, values): (Subject, Vec<_>)| (subject, values.into_iter().map(shown).collect());
+    let mut all: AllSamples = answer.series.into_iter().map(of).collect();
+    all.sort();
+    all
+}
+
+fn assert_same(found: &AllSamples, expected: &AllSamples) {
+    assert_eq!(found.len(), expected.len());
+    for ((subject, found), (other, expected)) in found.iter().zip(expected) {
+        let first = found.iter().zip(expected).position(|(found, expected)| found != expected);
+        let first = first.map(|at| (at, &found[at], &expected[at]));
+        assert_eq!((subject, found.len(), first), (other, expected.len(), None));
+    }
 }
 
 /// Compares whole hours and minutes before `until`.
@@ -118,7 +160,13 @@ fn copies_equal_their_origin_whatever_happens() {
             push(&mut origins[at], &makers[at].next());
             let wanted = host(names[at]);
             match dice.below(300) {
-                0..100 => {
+                0..50 => {
+                    connections[at].fetch_samples(&origins[at].reader(), &mut copy, 3000);
+                }
+                50..70 => {
+                    connections[2].fetch_samples(&copy.reader(), &mut standby, 3000);
+                }
+                70..100 => {
                     connections[at].fetch(&origins[at].reader(), &mut copy, |host| *host == wanted, 3000);
                 }
                 100..150 => {
@@ -158,13 +206,17 @@ fn copies_equal_their_origin_whatever_happens() {
         for (at, origin) in origins.iter().enumerate() {
             let wanted = host(names[at]);
             connections[at].fetch_all(&origin.reader(), &mut copy, |host| *host == wanted);
+            while !connections[at].fetch_samples(&origin.reader(), &mut copy, 20_000) {}
         }
         connections[2].fetch_all(&copy.reader(), &mut standby, |_| true);
+        while !connections[2].fetch_samples(&copy.reader(), &mut standby, 20_000) {}
         let mut compacted = 0;
         let readers = origins.each_ref().map(Writer::reader);
         let until = Time::from_micros(makers[0].time.min(makers[1].time));
         for copy in [&copy, &standby] {
             assert_equal(&copy.reader(), &[&readers[0], &readers[1]], until);
+            let expected = [samples(&readers[0]), samples(&readers[1])].concat();
+            assert_same(&samples(&copy.reader()), &expected);
             assert_eq!(copy.reader().state().error(), None);
             compacted += copy.reader().state().tiers[1].files.compacted_segments;
         }

@@ -62,7 +62,7 @@ fn report() -> FromMember {
         next: 300,
         acknowledged: Some(200),
         marks: Vec::new(),
-        has_minutes: AtEnd(None),
+        stores: AtEnd(None),
     }))
 }
 

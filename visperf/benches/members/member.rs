@@ -160,7 +160,7 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
             hosts: Vec::new(),
             boot: "boot".into(),
             started: overlay::clock::calendar(),
-            has_minutes: true,
+            has_history: true,
         },
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,

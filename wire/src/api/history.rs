@@ -71,9 +71,9 @@ impl Request for HistoryParams {
 
 /// List values that the domain's hosts had in the past, those of hosts that are down included.
 ///
-/// The representative copies the minutes of all hosts, some times a minute, and answers with minutes and hours
-/// whatever the step; a host itself has its samples too (`sensor.history`). `behind` names hosts whose copies end
-/// before the requested time.
+/// The representative copies the minutes of all hosts, some times a minute, and once a minute the samples of the last
+/// hours; further back it answers with minutes and hours whatever the step, while a host itself has its samples for days
+/// (`sensor.history`). `behind` names hosts whose copies end before the requested time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DomainHistoryParams {

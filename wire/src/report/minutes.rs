@@ -24,24 +24,24 @@ pub const HELD_MAX: usize = 8192;
 /// Length of the answer that is requested, in bytes.
 pub const FETCH_LEN_BYTES: u32 = 128 << 10;
 
-/// How far the minutes of a host are copied.
+/// How far the minutes or the samples of a host are copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Host of the minutes.
+    /// Their host.
     pub host: HostName,
     /// Number of the row after the last one that was copied, in the store that it was read from.
     pub next: u64,
-    /// Start of the last minute that was copied. If the row before `next` is another one, the rows later than
+    /// Start of the last minute that was copied, or time of the last sample. If the row before `next` is another one, the rows later than
     /// this time follow: so after a host was installed again, and after another sensor was read from.
     pub latest: Time,
 }
 
-/// Request for minutes.
+/// Request for minutes or samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetch {
     /// What is copied already; of other hosts everything is requested.
     pub held: Vec<Held>,
-    /// Only minutes from this time on.
+    /// Only what is from this time on.
     pub since: Time,
     /// Approximate length of the answer, in bytes.
     pub len_bytes: u32,
@@ -64,12 +64,19 @@ pub struct Minutes {
 pub struct HostMinutes {
     /// Host of the minutes.
     pub host: HostName,
-    /// Numbers of metrics were sent in earlier answers, and are to be forgotten.
-    pub is_fresh: bool,
-    /// Names of numbers that were not sent before on this connection.
-    pub metrics: Vec<(u32, Metric)>,
+    /// Names of the numbers in the rows.
+    pub names: NewNames,
     /// Rows, in their order.
     pub rows: Vec<MinuteRow>,
+}
+
+/// Names of metrics that were not sent before on a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewNames {
+    /// Numbers of metrics were sent in earlier answers, and are to be forgotten.
+    pub is_fresh: bool,
+    /// Metrics by their numbers.
+    pub metrics: Vec<(u32, Metric)>,
 }
 
 /// The summaries of all metrics of a host in a minute.
@@ -92,22 +99,19 @@ pub struct Numbered {
 
 /// The names of metrics exceed what a connection may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {METRICS_MAX} metrics in minutes, or more than {METRICS_LEN_MAX_BYTES} bytes of names")]
+#[error("more than {METRICS_MAX} metrics, or more than {METRICS_LEN_MAX_BYTES} bytes of names")]
 pub struct TooManyNames;
 
 impl Numbered {
-    /// Adds the names in an answer; returns all that its rows may use.
+    /// Adds the names in an answer; returns all that it may use.
     ///
     /// # Errors
     /// If there are too many.
-    pub fn learn(
-        &mut self,
-        minutes: &mut HostMinutes,
-    ) -> Result<Arc<BTreeMap<u32, Arc<Metric>>>, TooManyNames> {
-        if minutes.is_fresh {
+    pub fn learn(&mut self, names: NewNames) -> Result<Arc<BTreeMap<u32, Arc<Metric>>>, TooManyNames> {
+        if names.is_fresh {
             *self = Numbered::default();
         }
-        let fresh = std::mem::take(&mut minutes.metrics);
+        let fresh = names.metrics;
         self.len_bytes += fresh.iter().map(|(_, metric)| metric_len_bytes(metric)).sum::<usize>();
         if !fresh.is_empty() {
             let metrics = Arc::make_mut(&mut self.metrics);
@@ -118,7 +122,7 @@ impl Numbered {
     }
 }
 
-/// How far the minutes of each host are copied.
+/// How far the minutes or the samples of each host are copied.
 #[derive(Clone, Debug, Default)]
 pub struct Positions(BTreeMap<HostName, (u64, Time)>);
 
@@ -129,11 +133,9 @@ impl Positions {
         Positions(held.into_iter().map(|held| (held.host, (held.next, held.latest))).collect())
     }
 
-    /// Notes rows that were received.
-    pub fn note(&mut self, minutes: &HostMinutes) {
-        if let Some(row) = minutes.rows.last() {
-            self.0.insert(minutes.host.clone(), (row.number.saturating_add(1), row.start));
-        }
+    /// Notes that what was received of a host ends before this row, with a row of this time.
+    pub fn note(&mut self, host: &HostName, next: u64, latest: Time) {
+        self.0.insert(host.clone(), (next, latest));
     }
 
     /// Whether one more host has room.
@@ -160,35 +162,30 @@ mod tests {
     use super::*;
     use crate::sample::Semantics;
 
-    fn minutes(is_fresh: bool, numbers: std::ops::Range<u32>) -> HostMinutes {
+    fn names(is_fresh: bool, numbers: std::ops::Range<u32>) -> NewNames {
         let (labels, unit) = (Vec::new(), "".into());
         let metric = Metric { name: "node_load1".into(), labels, unit, semantics: Semantics::Gauge };
-        HostMinutes {
-            host: HostName::try_from("wn01").expect("a name"),
-            is_fresh,
-            metrics: numbers.map(|number| (number, metric.clone())).collect(),
-            rows: vec![MinuteRow { number: 7, start: Time::from_micros(60), packed: Packed(Vec::new()) }],
-        }
+        NewNames { is_fresh, metrics: numbers.map(|number| (number, metric.clone())).collect() }
     }
 
     #[test]
     fn names_are_known_until_they_are_sent_afresh_and_are_bounded() {
         let mut numbered = Numbered::default();
-        numbered.learn(&mut minutes(false, 0..2)).expect("two");
-        let both = numbered.learn(&mut minutes(false, 5..6)).expect("one more");
+        numbered.learn(names(false, 0..2)).expect("two");
+        let both = numbered.learn(names(false, 5..6)).expect("one more");
         assert_eq!(both.keys().copied().collect::<Vec<_>>(), [0, 1, 5]);
-        let fresh = numbered.learn(&mut minutes(true, 9..10)).expect("one");
+        let fresh = numbered.learn(names(true, 9..10)).expect("one");
         assert_eq!((fresh.len(), both.len()), (1, 3), "rows before keep their names");
-        assert_eq!(numbered.learn(&mut minutes(false, 10..20_000)), Err(TooManyNames));
+        assert_eq!(numbered.learn(names(false, 10..20_000)), Err(TooManyNames));
     }
 
     #[test]
     fn a_copy_continues_after_the_last_row() {
         let mut positions = Positions::default();
         assert_eq!(positions.all(), []);
-        let minutes = minutes(false, 0..1);
-        positions.note(&minutes);
-        let held = Held { host: minutes.host.clone(), next: 8, latest: Time::from_micros(60) };
-        assert_eq!((positions.of(&minutes.host), positions.all()), (Some(held.clone()), vec![held]));
+        let host = HostName::try_from("wn01").expect("a name");
+        positions.note(&host, 8, Time::from_micros(60));
+        let held = Held { host: host.clone(), next: 8, latest: Time::from_micros(60) };
+        assert_eq!((positions.of(&host), positions.all()), (Some(held.clone()), vec![held]));
     }
 }

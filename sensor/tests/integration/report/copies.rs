@@ -1,8 +1,8 @@
-//! Minutes that the representative fetches from members, and that a standby fetches from it.
+//! Minutes and samples that the representative fetches from members, and that a standby fetches from it.
 
 use crate::report::hostile::{hello, send};
 use crate::report::rig::{Rig, host, now_at};
-use sensor::history::copies::Copied;
+use sensor::history::copied::{Answer, Copied, Kind, OfKind, Rows};
 use sensor::representative::domain::{Config, Link, Output};
 use sensor::representative::hosts::{ElectionEntry, Role};
 use std::collections::BTreeMap;
@@ -11,8 +11,11 @@ use wire::at_end::AtEnd;
 use wire::credential::Serial;
 use wire::id::PeerKey;
 use wire::report::calls::{CallPosition, Calls, FetchCalls, POSITIONS_MAX};
-use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes};
-use wire::report::{Frames, FromMember, FromRepresentative, Hello, Offer, Packed, StoreKey};
+use wire::report::minutes::{Fetch, Held, HostMinutes, MinuteRow, Minutes, NewNames};
+use wire::report::samples::{HostSamples, SampleBlock, Samples};
+use wire::report::{
+    Frames, FromMember, FromRepresentative, Hello, Offer, OfferMore, Packed, StoreKey, Stores,
+};
 use wire::sample::{Metric, Semantics};
 use wire::time::Time;
 
@@ -21,8 +24,9 @@ use wire::time::Time;
 struct Wanted {
     fetches: Vec<(Link, Fetch)>,
     copies: Vec<Copied>,
-    of_standbys: Vec<(Link, Fetch)>,
-    minutes: Vec<(Link, Minutes)>,
+    sample_fetches: Vec<(Link, Fetch)>,
+    of_standbys: Vec<(Link, Kind, Fetch)>,
+    answers: Vec<(Link, Answer)>,
     fetches_of_calls: Vec<(Link, FetchCalls)>,
     calls: Vec<(Link, Calls)>,
     closed: Vec<String>,
@@ -38,10 +42,17 @@ fn drain(rig: &mut Rig) -> Wanted {
                 frames.push(&bytes);
                 match frames.take().unwrap().unwrap().0 {
                     FromRepresentative::Fetch(fetch) => wanted.fetches.push((link, fetch)),
-                    FromRepresentative::Minutes(minutes) => wanted.minutes.push((link, minutes)),
+                    FromRepresentative::FetchSamples(fetch) => wanted.sample_fetches.push((link, fetch)),
+                    FromRepresentative::Minutes(minutes) => {
+                        wanted.answers.push((link, Answer::Minutes(minutes)));
+                    }
+                    FromRepresentative::Samples(samples) => {
+                        wanted.answers.push((link, Answer::Samples(samples)));
+                    }
                     FromRepresentative::Calls(calls) => wanted.calls.push((link, calls)),
                     FromRepresentative::Resume(resume) => {
-                        let offer = Offer { has_minutes: true, has_calls: AtEnd(Some(true)) };
+                        let more = OfferMore { has_calls: true, has_samples: AtEnd(Some(true)) };
+                        let offer = Offer { has_minutes: true, more: AtEnd(Some(more)) };
                         assert_eq!(resume.offer.0, Some(offer));
                     }
                     FromRepresentative::Durable(_)
@@ -52,7 +63,7 @@ fn drain(rig: &mut Rig) -> Wanted {
             }
             Output::Close(_, why) => wanted.closed.push(why.to_string()),
             Output::Copy(copied) => wanted.copies.push(copied),
-            Output::Fetch(link, fetch) => wanted.of_standbys.push((link, fetch)),
+            Output::Fetch(link, kind, fetch) => wanted.of_standbys.push((link, kind, fetch)),
             Output::FetchCalls(link, fetch) => wanted.fetches_of_calls.push((link, fetch)),
         }
     }
@@ -61,9 +72,9 @@ fn drain(rig: &mut Rig) -> Wanted {
 
 fn rig() -> Rig {
     let mut rig = Rig::new(0, Config::default());
-    rig.domain.set_copies(Some(Duration::from_secs(86_400)));
+    rig.domain.set_copies(&OfKind([86_400, 7200].map(|secs| Some(Duration::from_secs(secs)))));
     assert!(rig.domain.wants_held());
-    rig.domain.set_held(Vec::new());
+    rig.domain.set_held(OfKind::default());
     rig.domain.collect_call_changes();
     rig
 }
@@ -72,10 +83,22 @@ fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
     let own = format!("wn{number}");
     let peer = (PeerKey([number; 32]), Serial(0));
     let link = rig.domain.connect(peer, host(&own), rig.now.moment).unwrap();
-    let has_minutes = AtEnd(has_minutes.then_some(true));
-    let hello = Hello { has_minutes, ..hello(&own, number.into()) };
-    send(rig, link, &FromMember::Hello(Box::new(hello)));
+    let stores = AtEnd(has_minutes.then(|| Stores { minutes: true, samples: AtEnd(None) }));
+    join_with(rig, link, Hello { stores, ..hello(&own, number.into()) });
     link
+}
+
+/// A member that has samples too.
+fn join_with_samples(rig: &mut Rig, number: u8) -> Link {
+    let own = format!("wn{number}");
+    let link = rig.domain.connect((PeerKey([number; 32]), Serial(0)), host(&own), rig.now.moment).unwrap();
+    let stores = AtEnd(Some(Stores { minutes: true, samples: AtEnd(Some(true)) }));
+    join_with(rig, link, Hello { stores, ..hello(&own, number.into()) });
+    link
+}
+
+fn join_with(rig: &mut Rig, link: Link, hello: Hello) {
+    send(rig, link, &FromMember::Hello(Box::new(hello)));
 }
 
 fn minutes(of: &str, starts: &[i64]) -> HostMinutes {
@@ -87,7 +110,26 @@ fn minutes(of: &str, starts: &[i64]) -> HostMinutes {
         packed: Packed(vec![0; 3]),
     };
     let rows = starts.iter().enumerate().map(row).collect();
-    HostMinutes { host: host(of), is_fresh: false, metrics: vec![(0, metric)], rows }
+    let names = NewNames { is_fresh: false, metrics: vec![(0, metric)] };
+    HostMinutes { host: host(of), names, rows }
+}
+
+/// Blocks that end before these rows, with these times in seconds.
+fn samples(of: &str, ends: &[(u64, i64)]) -> Samples {
+    let block = |(next, last): &(u64, i64)| {
+        let last = Time::from_micros(last * 1_000_000);
+        SampleBlock { next: *next, last, latest: last, head: Packed(vec![0; 9]), body: Packed(vec![0; 20]) }
+    };
+    let (names, blocks) = (NewNames::default(), ends.iter().map(block).collect());
+    Samples { hosts: vec![HostSamples { host: host(of), names, blocks }], is_end: true }
+}
+
+/// Number of rows, or of blocks of them.
+fn rows(copied: &Copied) -> usize {
+    match &copied.rows {
+        Rows::Minutes(rows) => rows.len(),
+        Rows::Samples(blocks) => blocks.len(),
+    }
 }
 
 fn answer(rig: &mut Rig, link: Link, hosts: Vec<HostMinutes>, is_end: bool) {
@@ -98,7 +140,7 @@ fn pass(rig: &mut Rig, secs: u64) {
     let moment = rig.now.moment.0.as_secs() + secs;
     rig.now = now_at(moment);
     let now = rig.now;
-    rig.domain.fetch_minutes(now);
+    rig.domain.fetch_copies(now);
 }
 
 #[test]
@@ -114,7 +156,7 @@ fn a_member_is_asked_until_nothing_follows_and_then_again_later() {
     pass(&mut rig, 0);
     let next = drain(&mut rig);
     assert_eq!(next.copies.len(), 1);
-    assert_eq!((next.copies[0].rows.len(), next.copies[0].metrics.len()), (2, 1));
+    assert_eq!((rows(&next.copies[0]), next.copies[0].metrics.len()), (2, 1));
     pass(&mut rig, 1);
     let held = Held { host: host("wn1"), next: 2, latest: Time::from_micros(660_000_000) };
     let more: Vec<Fetch> =
@@ -141,16 +183,14 @@ fn minutes_of_others_of_the_future_and_unasked_ones_are_not_stored() {
     pass(&mut rig, 0);
     answer(&mut rig, link, vec![minutes("wn2", &[600]), minutes("wn1", &[600, 1_000_000])], true);
     let wanted = drain(&mut rig);
-    let stored: Vec<_> =
-        wanted.copies.iter().map(|copied| (copied.host.as_str(), copied.rows.len())).collect();
+    let stored: Vec<_> = wanted.copies.iter().map(|copied| (copied.host.as_str(), rows(copied))).collect();
     assert_eq!(stored, [("wn1", 1)], "not another host, and not a time far ahead");
     pass(&mut rig, 30);
-    let many = HostMinutes {
-        metrics: (0..20_000).map(|number| (number, minutes("wn1", &[]).metrics[0].1.clone())).collect(),
-        ..minutes("wn1", &[700])
-    };
+    let metric = minutes("wn1", &[]).names.metrics[0].1.clone();
+    let metrics = (0..20_000).map(|number| (number, metric.clone())).collect();
+    let many = HostMinutes { names: NewNames { is_fresh: false, metrics }, ..minutes("wn1", &[700]) };
     answer(&mut rig, link, vec![many], true);
-    assert!(drain(&mut rig).closed[0].contains("metrics in minutes"));
+    assert!(drain(&mut rig).closed[0].contains("more than 16384 metrics"));
 }
 
 #[test]
@@ -172,7 +212,7 @@ fn a_member_that_was_a_standby_is_asked_for_its_copies_of_hosts_that_are_down() 
     let of_three = [minutes("wn3", &[600, 660]), minutes("wn2", &[600]), minutes("wn4", &[600])];
     answer(&mut rig, there, of_three.into(), true);
     let copied = |wanted: &Wanted| -> Vec<(String, usize)> {
-        wanted.copies.iter().map(|copied| (copied.host.to_string(), copied.rows.len())).collect()
+        wanted.copies.iter().map(|copied| (copied.host.to_string(), rows(copied))).collect()
     };
     assert_eq!(copied(&drain(&mut rig)), [("wn3".into(), 2), ("wn2".into(), 1)], "wn4 answers for itself");
     // It answers again with what was copied meanwhile.
@@ -231,7 +271,13 @@ fn only_a_standby_may_fetch_the_calls_of_all() {
 }
 
 #[test]
-fn only_a_standby_may_fetch_the_minutes_of_all() {
+fn only_a_standby_may_fetch_what_is_copied_of_all() {
+    for kind in Kind::ALL {
+        only_a_standby_may_fetch(kind);
+    }
+}
+
+fn only_a_standby_may_fetch(kind: Kind) {
     let mut rig = rig();
     let (standby, member) = (join(&mut rig, 1, true), join(&mut rig, 2, true));
     let place = ElectionEntry { role: Role::Standby, gone: None };
@@ -239,18 +285,17 @@ fn only_a_standby_may_fetch_the_minutes_of_all() {
     rig.domain.apply_election(&[(host("wn1"), place)].into(), now);
     let fetch = Fetch { held: Vec::new(), since: Time::default(), len_bytes: 1000, connected: AtEnd(None) };
     for link in [standby, member] {
-        send(&mut rig, link, &FromMember::Fetch(fetch.clone()));
+        send(&mut rig, link, &kind.of_standby(fetch.clone()));
     }
     let wanted = drain(&mut rig);
-    assert_eq!(wanted.of_standbys, [(standby, fetch)]);
-    assert_eq!(
-        wanted.minutes,
-        [(member, Minutes { hosts: Vec::new(), is_end: true })],
-        "so that it asks again"
-    );
-    let found = Minutes { hosts: vec![minutes("wn2", &[600])], is_end: true };
-    rig.domain.send_minutes(standby, found.clone());
-    assert_eq!(drain(&mut rig).minutes, [(standby, found)]);
+    assert_eq!(wanted.of_standbys, [(standby, kind, fetch)]);
+    assert_eq!(wanted.answers, [(member, Answer::nothing(kind))], "so that it asks again");
+    let found = match kind {
+        Kind::Minutes => Answer::Minutes(Minutes { hosts: vec![minutes("wn2", &[600])], is_end: true }),
+        Kind::Samples => Answer::Samples(samples("wn2", &[(60, 600)])),
+    };
+    rig.domain.send_answer(standby, found.clone());
+    assert_eq!(drain(&mut rig).answers, [(standby, found)]);
 }
 
 #[test]
@@ -263,8 +308,36 @@ fn what_could_not_be_stored_is_asked_again() {
     rig.domain.handle_not_copied();
     assert!(rig.domain.wants_held());
     let held = Held { host: host("wn1"), next: 1, latest: Time::from_micros(600_000_000) };
-    rig.domain.set_held(vec![held.clone()]);
+    rig.domain.set_held(OfKind([vec![held.clone()], Vec::new()]));
     drain(&mut rig);
     pass(&mut rig, 30);
     assert_eq!(drain(&mut rig).fetches[0].1.held, [held]);
+}
+
+#[test]
+fn samples_are_asked_for_each_minute_of_those_that_know_the_frames() {
+    let mut rig = rig();
+    let (link, old) = (join_with_samples(&mut rig, 1), join(&mut rig, 2, true));
+    pass(&mut rig, 0);
+    let asked = drain(&mut rig);
+    assert_eq!(asked.sample_fetches.iter().map(|(link, _)| *link).collect::<Vec<_>>(), [link]);
+    assert!(asked.fetches.iter().chain(&drain(&mut rig).fetches).any(|(link, _)| *link == old));
+    let since = rig.now.wall.minus(Duration::from_secs(7200));
+    assert_eq!(asked.sample_fetches[0].1, Kind::fetch(Vec::new(), since));
+    // What is another's, and what is far ahead, is not stored.
+    let mut answered = samples("wn1", &[(60, 600), (120, 660), (180, 1_000_000)]);
+    answered.hosts.extend(samples("wn2", &[(60, 600)]).hosts);
+    send(&mut rig, link, &FromMember::Samples(answered));
+    let copied = drain(&mut rig).copies;
+    assert_eq!(
+        copied.iter().map(|copied| (copied.host.as_str(), rows(copied))).collect::<Vec<_>>(),
+        [("wn1", 2)]
+    );
+    pass(&mut rig, 30);
+    assert!(drain(&mut rig).sample_fetches.is_empty(), "minutes alone are due");
+    pass(&mut rig, 31);
+    let held = Held { host: host("wn1"), next: 180, latest: Time::from_micros(1_000_000_000_000) };
+    assert_eq!(drain(&mut rig).sample_fetches[0].1.held, [held]);
+    send(&mut rig, link, &FromMember::Samples(samples("wn1", &[(120, 660), (200, 1_000_001)])));
+    assert_eq!(drain(&mut rig).copies.len(), 1);
 }

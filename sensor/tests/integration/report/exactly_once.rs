@@ -106,6 +106,8 @@ fn what_is_sent_again_is_dropped() {
             | FromRepresentative::Fetch(_)
             | FromRepresentative::Minutes(_)
             | FromRepresentative::Calls(_)
+            | FromRepresentative::FetchSamples(_)
+            | FromRepresentative::Samples(_)
             | FromRepresentative::Refused(_)) => other,
         };
         encode(&frame, &mut forged).unwrap();

@@ -28,7 +28,10 @@ pub(super) fn hello(own: &str, sensor: u64) -> Hello {
         next: 1000,
         acknowledged: None,
         marks: Vec::new(),
-        has_minutes: wire::at_end::AtEnd(Some(true)),
+        stores: wire::at_end::AtEnd(Some(wire::report::Stores {
+            minutes: true,
+            samples: wire::at_end::AtEnd(Some(true)),
+        })),
     }
 }
 

@@ -68,7 +68,7 @@ pub fn myself(key: SensorKey, own: &HostName) -> Myself {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
-        has_minutes: false,
+        has_history: false,
     }
 }
 

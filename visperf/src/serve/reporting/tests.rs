@@ -119,7 +119,7 @@ impl Daemon {
             next: 0,
             acknowledged: None,
             marks: Vec::new(),
-            has_minutes: wire::at_end::AtEnd(None),
+            stores: wire::at_end::AtEnd(None),
         };
         let (mut frame, mut frames) = (Vec::new(), Frames::default());
         encode(&FromMember::Hello(Box::new(hello)), &mut frame).unwrap();
