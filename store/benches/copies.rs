@@ -2,8 +2,10 @@
 //!
 //! ```sh
 //! cargo bench -p store --bench copies -- [HOSTS] [HOURS]
+//! cargo bench -p store --bench copies -- [HOSTS] samples
 //! ```
-//! One host of 200 metrics is made up, and copied under the names of all hosts.
+//! One host of 200 metrics is made up, and copied under the names of all hosts: its minutes, or its samples of two hours
+//! and a half, of which two are retained.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods)] // It prints, and measures times.
 
@@ -36,10 +38,70 @@ const EVERY: Duration = Duration::from_secs(10);
 
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
-    let mut number = |default: u64| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
-    let (hosts, hours) = (number(500), number(24));
+    let hosts = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(500);
     let names: Vec<HostName> =
         (0..hosts).map(|host| HostName::try_from(format!("wn{host}").as_str()).expect("a name")).collect();
+    match arguments.next().as_deref() {
+        Some("samples") => samples(&names),
+        text => minutes(&names, text.and_then(|text| text.parse().ok()).unwrap_or(24)),
+    }
+}
+
+/// Copies samples of each second once a minute.
+fn samples(names: &[HostName]) {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut origin = Writer::open(folders[0].path(), UNLIMITED).expect("opened");
+    let limits = [Limit { age: Duration::from_secs(7200), ..LIMITS[0] }, LIMITS[1], LIMITS[2]];
+    let mut copies = Writer::open_copies(folders[1].path(), limits).expect("opened");
+    let (mut sent, mut numbered) = (Sent::default(), Numbered::default());
+    let (mut held, mut bytes, mut reading, mut copying) = (Vec::new(), 0, 0.0, 0.0);
+    let (metrics, minutes) = (metrics(), 150);
+    for second in 0..60 * minutes {
+        let time = START.plus(Duration::from_secs(1) * u32::try_from(second).expect("some hours"));
+        origin.push(&names[0], Sweep { time, metrics: &metrics, values: &values(second) });
+        if second % 60 != 59 {
+            continue;
+        }
+        let fetch = Fetch { held, since: START, len_bytes: 128 << 10, connected: AtEnd(None) };
+        let started = Instant::now();
+        let answer = origin.reader().samples_after(&fetch, &mut sent);
+        reading += started.elapsed().as_secs_f64();
+        bytes += postcard::to_stdvec(&answer).expect("in memory").len();
+        held = fetch.held;
+        let started = cpu();
+        for of_host in answer.hosts {
+            let metrics = numbered.learn(of_host.names).expect("few");
+            for block in &of_host.blocks {
+                held = vec![Held { host: names[0].clone(), next: block.next, latest: block.last }];
+                names.iter().for_each(|name| copies.copy_samples(name, &metrics, block).expect("a block"));
+            }
+        }
+        copies.flush();
+        copying += cpu() - started;
+    }
+    println!("{} hosts, {METRICS} metrics each second, {minutes} minutes of samples copied", names.len());
+    println!("sent: {:.0} bytes a minute and host", bytes as f64 / minutes as f64);
+    println!("CPU of a host: {:.3} % of a core", 100.0 * reading / (minutes as f64 * 60.0));
+    println!("CPU of the copies: {:.2} % of a core", 100.0 * copying / (minutes as f64 * 60.0));
+    println!("memory of the process: {:.1} MiB", resident_mib());
+    let used = copies.reader().state().tiers[0].used_bytes;
+    println!("disk: {:.2} MB a host", used as f64 / 1e6 / names.len() as f64);
+    let (since, until) = (time_of(120, minutes), time_of(0, minutes));
+    let metric = |metric: &Metric| metric.name == "metric_1";
+    let selection = Selection { host: &|_| true, metric: &metric, since, until };
+    let started = Instant::now();
+    let answer = copies.reader().steps(&selection, Duration::from_secs(10), &By::Host, false, usize::MAX);
+    assert_eq!(answer.expect("any size").series.len(), names.len());
+    println!("one metric of all hosts, 2 h at 10 s: {:.0} ms", started.elapsed().as_secs_f64() * 1e3);
+}
+
+/// So many minutes before the end.
+fn time_of(ago: u64, minutes: u64) -> Time {
+    START.plus(Duration::from_secs(60) * u32::try_from(minutes - ago).expect("some hours"))
+}
+
+fn minutes(names: &[HostName], hours: u64) {
+    let hosts = names.len();
     let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let mut origin = Writer::open(folders[0].path(), UNLIMITED).expect("opened");
     let mut copies = Writer::open_copies(folders[1].path(), LIMITS).expect("opened");
@@ -57,12 +119,12 @@ fn main() {
         bytes += postcard::to_stdvec(&answer).expect("in memory").len();
         held = fetch.held;
         let started = cpu();
-        for mut of_host in answer.hosts {
-            let metrics = numbered.learn(&mut of_host).expect("few");
+        for of_host in answer.hosts {
+            let metrics = numbered.learn(of_host.names).expect("few");
             for row in &of_host.rows {
                 minutes += 1;
                 held = vec![Held { host: names[0].clone(), next: row.number + 1, latest: row.start }];
-                for name in &names {
+                for name in names {
                     let row = MinuteRow { number: row.number, start: row.start, packed: row.packed.clone() };
                     copies.copy(name, &metrics, &row).expect("a row");
                 }

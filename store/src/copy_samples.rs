@@ -92,7 +92,7 @@ fn following(
         let is_at = |held: &&Held| {
             host.copied.is_some_and(|copied| (copied.next, copied.last) == (held.next, held.latest))
         };
-        let is_current = held.get(name).is_some_and(|held| is_at(held));
+        let is_current = held.get(name).is_some_and(is_at);
         if !is_current {
             found.insert(number, Following { from: From::Row(0), since, blocks: Vec::new(), head: None });
         }

@@ -12,7 +12,7 @@ use store::writer::Writer;
 use wire::at_end::AtEnd;
 use wire::id::HostName;
 use wire::report::minutes::{Fetch, Minutes, Numbered};
-use wire::report::samples::{HostSamples, Samples};
+use wire::report::samples::{HostSamples, SampleBlock, Samples};
 use wire::time::Time;
 
 /// A connection between two stores.
@@ -142,6 +142,22 @@ fn copied_from_long_blocks(copy: &mut Writer) -> Reader {
     third.reader()
 }
 
+/// Compares copies with their origins, and copies of the copies.
+fn assert_copied(copies: [&mut Writer; 2], origins: &[Reader; 2], until: Time) {
+    let origins = [&origins[0], &origins[1]];
+    let mut expected: AllSamples = origins.iter().flat_map(|origin| samples(origin)).collect();
+    expected.sort();
+    let mut compacted = 0;
+    for copy in copies {
+        assert_equal(&copy.reader(), &origins, until);
+        assert_same(&samples(&copy.reader()), &expected);
+        assert_eq!(copy.reader().state().error(), None);
+        compacted += copy.reader().state().tiers[1].files.compacted_segments;
+        assert_equal(&copied_from_long_blocks(copy), &origins, until);
+    }
+    assert!(compacted > 0, "some were compacted");
+}
+
 #[test]
 fn copies_equal_their_origin_whatever_happens() {
     for seed in [3, 50] {
@@ -210,18 +226,8 @@ fn copies_equal_their_origin_whatever_happens() {
         }
         connections[2].fetch_all(&copy.reader(), &mut standby, |_| true);
         while !connections[2].fetch_samples(&copy.reader(), &mut standby, 20_000) {}
-        let mut compacted = 0;
-        let readers = origins.each_ref().map(Writer::reader);
         let until = Time::from_micros(makers[0].time.min(makers[1].time));
-        for copy in [&copy, &standby] {
-            assert_equal(&copy.reader(), &[&readers[0], &readers[1]], until);
-            let expected = [samples(&readers[0]), samples(&readers[1])].concat();
-            assert_same(&samples(&copy.reader()), &expected);
-            assert_eq!(copy.reader().state().error(), None);
-            compacted += copy.reader().state().tiers[1].files.compacted_segments;
-        }
-        assert!(compacted > 0, "some were compacted");
-        assert_equal(&copied_from_long_blocks(&mut copy), &[&readers[0], &readers[1]], until);
+        assert_copied([&mut copy, &mut standby], &origins.each_ref().map(Writer::reader), until);
     }
 }
 
@@ -246,4 +252,77 @@ fn a_copy_that_is_opened_again_at_any_time_lacks_no_minute() {
             connection = Connection::default();
         }
     }
+}
+
+/// A store with a minute of samples each second, and what a fetch of it answers.
+fn a_minute(folder: &Path) -> (Writer, Maker, HostSamples) {
+    let (mut origin, mut maker) = (open(folder), Maker::new("wn01", 5));
+    maker.period_micros = 1_000_000;
+    (0..60).for_each(|_| push(&mut origin, &maker.next()));
+    let fetch =
+        Fetch { held: Vec::new(), since: Time::from_micros(0), len_bytes: 1 << 20, connected: AtEnd(None) };
+    let mut answer = origin.reader().samples_after(&fetch, &mut Sent::default());
+    (origin, maker, answer.hosts.remove(0))
+}
+
+#[test]
+fn a_block_that_is_not_what_it_is_said_to_be_is_refused() {
+    let folders = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let (_, _, HostSamples { host, names, blocks }) = a_minute(folders[0].path());
+    let metrics = Numbered::default().learn(names).expect("few");
+    let mut copy = open_copies(folders[1].path());
+    let changed = |change: &dyn Fn(&mut SampleBlock)| {
+        let mut block = blocks[0].clone();
+        change(&mut block);
+        block
+    };
+    let later = blocks[0].last.plus(Duration::from_secs(1));
+    for (what, block) in [
+        ("another end", changed(&|block| block.next += 1)),
+        ("another last time", changed(&|block| block.last = later)),
+        ("another latest time", changed(&|block| block.latest = later)),
+        ("a head that is cut", changed(&|block| block.head.0.truncate(20))),
+        ("a body that is cut", changed(&|block| block.body.0.truncate(20))),
+        ("a flipped bit", changed(&|block| block.body.0[7] ^= 1)),
+        ("nothing", changed(&|block| block.head.0.clear())),
+    ] {
+        assert!(copy.copy_samples(&host, &metrics, &block).is_err(), "{what}");
+    }
+    assert!(copy.reader().held_samples().is_empty());
+    copy.copy_samples(&host, &metrics, &blocks[0]).expect("unchanged");
+    assert_eq!(copy.reader().held_samples()[0].next, 60);
+}
+
+#[test]
+fn hosts_whose_samples_were_not_copied_are_answered_by_minutes() {
+    let folders = [(); 3].map(|()| tempfile::tempdir().expect("a folder"));
+    let (mut origin, mut maker, _) = a_minute(folders[0].path());
+    let (mut other, mut of_other) = (open(folders[1].path()), Maker::new("wn02", 6));
+    for _ in 0..600 {
+        push(&mut origin, &maker.next());
+        push(&mut other, &of_other.next());
+    }
+    let mut copy = open_copies(folders[2].path());
+    for origin in [&origin, &other] {
+        Connection::default().fetch_all(&origin.reader(), &mut copy, |_| true);
+    }
+    while !Connection::default().fetch_samples(&origin.reader(), &mut copy, 1 << 20) {}
+    let all = samples(&copy.reader());
+    let of = |name: &str| {
+        let of_host = |(subject, _): &&(Subject, Vec<_>)| {
+            subject.host == Some(host(name)) && subject.metric.name == "load"
+        };
+        all.iter().find(of_host).map_or(0, |(_, values)| values.len())
+    };
+    assert_eq!(of("wn01"), 660);
+    assert!((20..600).contains(&of("wn02")), "minutes: {}", of("wn02"));
+    let (since, until) = (Time::from_micros(0), Time::from_micros(i64::MAX / 2));
+    let selection = Selection { host: &|_| true, metric: &|metric| metric.name == "load", since, until };
+    let steps = copy
+        .reader()
+        .steps(&selection, Duration::from_secs(10), &By::Host, false, usize::MAX)
+        .expect("any size");
+    let counts: Vec<usize> = steps.series.iter().map(|(_, points)| points.len()).collect();
+    assert_eq!(counts[1], of("wn02"), "at the starts of minutes");
+    assert!(counts[0] > counts[1], "{counts:?}");
 }

@@ -83,7 +83,7 @@ fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
     let own = format!("wn{number}");
     let peer = (PeerKey([number; 32]), Serial(0));
     let link = rig.domain.connect(peer, host(&own), rig.now.moment).unwrap();
-    let stores = AtEnd(has_minutes.then(|| Stores { minutes: true, samples: AtEnd(None) }));
+    let stores = AtEnd(has_minutes.then_some(Stores { minutes: true, samples: AtEnd(None) }));
     join_with(rig, link, Hello { stores, ..hello(&own, number.into()) });
     link
 }
