@@ -4,8 +4,8 @@
 //! cargo bench -p store --bench copies -- [HOSTS] [HOURS]
 //! cargo bench -p store --bench copies -- [HOSTS] samples
 //! ```
-//! One host of 200 metrics is made up, and copied under the names of all hosts: its minutes, or its samples of two hours
-//! and a half, of which two are retained.
+//! One host of 200 metrics is made up, and copied under the names of all hosts: its minutes, or two and a half hours of
+//! its samples, two hours of them retained.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods)] // It prints, and measures times.
 

@@ -15,6 +15,7 @@ pub mod copy;
 pub mod copy_samples;
 pub mod daily;
 pub mod exact;
+pub mod exported;
 mod frame;
 mod frame_file;
 mod head;

@@ -41,6 +41,8 @@ pub struct TierState {
     pub used_bytes: u64,
     /// How much of it is retained.
     pub limit: Limit,
+    /// Values are held beyond their age, because they are not exported.
+    pub is_held: bool,
     /// What happened to its files.
     pub files: Counts,
 }

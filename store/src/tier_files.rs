@@ -6,6 +6,7 @@
 
 use crate::block::{Encoded, Extent, HostNo};
 use crate::compaction::{self, Compaction};
+use crate::exported::ExportedTimes;
 use crate::names::{Definitions, Names};
 use crate::rows::HostBlock;
 use crate::segment::{Found, Segment};
@@ -66,6 +67,10 @@ pub(crate) struct TierFiles {
     compaction: Option<Compaction>,
     /// Calls until the next compaction is started.
     pause: u32,
+    /// What is exported; if it is given, other blocks are held beyond their age.
+    exported: Option<ExportedTimes>,
+    /// Some are.
+    is_held: bool,
     pub(crate) counts: Counts,
 }
 
@@ -78,6 +83,8 @@ pub struct Counts {
     pub unreadable_files: u64,
     /// Segments deleted for their age or for space.
     pub deleted_segments: u64,
+    /// Those of them that were deleted for space before they were exported.
+    pub unexported_segments: u64,
     /// Segments whose short blocks were made into long ones.
     pub compacted_segments: u64,
 }
@@ -102,6 +109,8 @@ impl TierFiles {
             to_compact: VecDeque::new(),
             compaction: None,
             pause: 0,
+            exported: None,
+            is_held: false,
             counts: Counts::default(),
         };
         for (number, path) in numbered(&files.folder, ".seg")? {
@@ -137,6 +146,15 @@ impl TierFiles {
 
     pub(crate) fn set_limit(&mut self, limit: Limit) {
         self.limit = limit;
+    }
+
+    pub(crate) fn set_exported(&mut self, exported: Option<ExportedTimes>) {
+        self.exported = exported;
+    }
+
+    /// Whether blocks are held beyond their age, because they are not exported.
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Makes room for files beside the segments.
@@ -283,7 +301,9 @@ impl TierFiles {
                     format!("a block of {needed} bytes exceeds the limit of {} bytes", self.limit.bytes);
                 return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
             }
+            let is_unexported = !self.may_expire();
             self.delete_oldest()?;
+            self.counts.unexported_segments += u64::from(is_unexported);
         }
         Ok(())
     }
@@ -293,15 +313,26 @@ impl TierFiles {
             return Ok(());
         };
         let oldest_allowed = newest.minus(self.limit.age);
+        self.is_held = false;
         while self.segments.len() > 1 {
             let mut is_expired = true;
             self.segments[0].each_extent(|extent| is_expired &= extent.latest < oldest_allowed);
-            if !is_expired {
+            self.is_held = is_expired && !self.may_expire();
+            if !is_expired || self.is_held {
                 break;
             }
             self.delete_oldest()?;
         }
         Ok(())
+    }
+
+    /// Whether the oldest segment is not held until it is exported.
+    fn may_expire(&self) -> bool {
+        let mut may = true;
+        if let (Some(exported), Some(oldest)) = (&self.exported, self.segments.front()) {
+            oldest.each_extent(|extent| may &= exported.has(extent));
+        }
+        may
     }
 
     fn delete_oldest(&mut self) -> io::Result<()> {

@@ -6,6 +6,7 @@
 
 use crate::block::{HostNo, SeriesNo};
 use crate::exact::Exact;
+use crate::exported::ExportedTimes;
 use crate::head::Shape;
 use crate::head_log::{HeadLog, Pending};
 use crate::host::{Continue, Host};
@@ -169,6 +170,11 @@ impl Writer {
         for (files, limit) in self.tiers.iter_mut().zip(limits) {
             files.set_limit(limit);
         }
+    }
+
+    /// Holds minutes beyond their age until they are exported, if `exported` is given: it applies from the next block on.
+    pub fn hold_unexported(&mut self, exported: Option<ExportedTimes>) {
+        self.tiers[Tier::Minute.index()].set_exported(exported);
     }
 
     /// Number of this shape's metrics; names that the log lacks are added to it.
@@ -345,8 +351,12 @@ impl Writer {
     pub(crate) fn show(&self) {
         let mut index = self.shared.write();
         for (tier, files) in self.tiers.iter().enumerate() {
-            index.state.tiers[tier] =
-                TierState { used_bytes: files.used_bytes(), limit: files.limit(), files: files.counts };
+            index.state.tiers[tier] = TierState {
+                used_bytes: files.used_bytes(),
+                limit: files.limit(),
+                is_held: files.is_held(),
+                files: files.counts,
+            };
         }
         index.state.tiers[Tier::Raw.index()].used_bytes += self.log.len();
     }

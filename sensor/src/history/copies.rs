@@ -4,6 +4,7 @@
 //! opened when it is needed first. Not here: when minutes are fetched (`report`, `representative`).
 
 use super::copied::{Answer, Copied, Kind, OfKind, Rows};
+use super::exported::Exported;
 use super::handle::Handle;
 use super::writing::{self, Next};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ enum Job {
 pub struct Worker {
     folder: PathBuf,
     limits: [Limit; 3],
+    exported: Exported,
     jobs: Receiver<Job>,
     handle: Handle,
 }
@@ -47,7 +49,7 @@ pub struct Copies {
 
 /// Creates the copies in the folder `domain-history` of the state folder; `None` without limits.
 #[must_use]
-pub fn set_up(limits: Option<[Limit; 3]>, state: &Path) -> Option<(Worker, Copies)> {
+pub fn set_up(limits: Option<[Limit; 3]>, state: &Path, exported: Exported) -> Option<(Worker, Copies)> {
     let limits = limits?;
     let (sender, jobs) = sync_channel(QUEUE_LEN);
     let handle = Handle::new("copies of the domain's history");
@@ -55,7 +57,7 @@ pub fn set_up(limits: Option<[Limit; 3]>, state: &Path) -> Option<(Worker, Copie
     let age = |tier: Tier| Some(limits[tier as usize].age).filter(|age| !age.is_zero());
     let ages = OfKind([age(Tier::Minute), age(Tier::Raw)]);
     let copies = Copies { jobs: sender, handle: handle.clone(), folder: folder.clone(), ages };
-    Some((Worker { folder, limits, jobs, handle }, copies))
+    Some((Worker { folder, limits, exported, jobs, handle }, copies))
 }
 
 impl Copies {
@@ -103,7 +105,7 @@ impl Copies {
 impl Worker {
     /// Stores until [`Copies::end`] is called, then writes what is left.
     pub fn run(self) {
-        let Worker { folder, limits, jobs, handle } = self;
+        let Worker { folder, limits, exported, jobs, handle } = self;
         if matches!(jobs.recv(), Ok(Job::End) | Err(_)) {
             return;
         }
@@ -114,7 +116,7 @@ impl Worker {
         };
         let try_open = || Writer::open_copies(&folder, limits);
         let Some(writer) = writing::open((&handle, &folder), &jobs, try_open, waiting) else { return };
-        writing::run(writer, &jobs, |writer, job| {
+        writing::run(writer, &jobs, (&exported, None), |writer, job| {
             match job {
                 Job::Store(copied) => store(writer, &copied, &handle),
                 Job::Open => {}

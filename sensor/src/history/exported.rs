@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 use store::bucket::Bucket;
+use store::exported::ExportedTimes;
 use wire::id::HostName;
 use wire::sample::Metric;
 use wire::time::Time;
@@ -32,6 +33,10 @@ pub trait ExportedDays: Send + Sync {
     /// Returns the times of the days, oldest first, without overlaps, and why some of them may be missing. It does not wait.
     fn spans(&self) -> (Vec<(Time, Time)>, Option<String>);
 
+    /// Returns the times of the days that are exported whole, of a host or of all that is copied, oldest first. It does not
+    /// wait.
+    fn whole(&self, host: Option<&HostName>) -> Vec<(Time, Time)>;
+
     /// Passes the wanted minutes on, those of a series in the order of time. It waits for the place.
     ///
     /// # Errors
@@ -48,6 +53,12 @@ impl Exported {
     pub fn set(&self, days: Box<dyn ExportedDays>) {
         // A daemon has one place.
         let _ = self.0.set(days);
+    }
+
+    /// Returns what is exported, if there is a place: what is not, is held beyond its age.
+    #[must_use]
+    pub fn times(&self, host: Option<&HostName>) -> Option<ExportedTimes> {
+        Some(ExportedTimes::new(self.days()?.whole(host)))
     }
 
     /// Returns the days, if there is a place.

@@ -34,6 +34,11 @@ impl Failure {
         *present = error;
     }
 
+    /// Returns the name of the history.
+    pub(crate) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Returns the failure without the name of the history.
     pub(crate) fn present(&self) -> Option<String> {
         locked(&self.present).clone()

@@ -68,6 +68,25 @@ impl Handle {
         self.0.failure.trouble(self.state().error())
     }
 
+    /// What is held beyond its age, or was deleted before it was exported, as a sentence.
+    #[must_use]
+    pub fn unexported(&self) -> Option<String> {
+        let [_, minute, _] = self.state().tiers;
+        let name = self.0.failure.name();
+        match minute.files.unexported_segments {
+            0 => minute.is_held.then(|| {
+                let days = minute.limit.age.as_secs_f64() / 86_400.0;
+                format!(
+                    "{name}: minutes of more than {days:.1} days are retained, because they are not exported"
+                )
+            }),
+            files => Some(format!(
+                "{name}: {files} files of minutes were deleted for space before they were exported; export them, or \
+                 raise the budget"
+            )),
+        }
+    }
+
     /// Lets queries read.
     pub(super) fn opened(&self, reader: Reader) {
         // It is opened once.

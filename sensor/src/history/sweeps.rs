@@ -3,6 +3,7 @@
 //! Rule: the sampling thread hands over a pointer and never waits; if the disk is late, sweeps are dropped and
 //! counted.
 
+use super::exported::Exported;
 use super::handle::Handle;
 use super::writing::{self, Next, calendar};
 use crate::sample::table::Table;
@@ -25,6 +26,7 @@ pub struct Worker {
     folder: PathBuf,
     limits: [Limit; 3],
     host: HostName,
+    exported: Exported,
     sweeps: Receiver<Arc<Table>>,
     handle: Handle,
 }
@@ -35,14 +37,19 @@ pub struct Sink {
     handle: Handle,
 }
 
-/// Creates the history of this host in the folder `history` of the state folder; `None` without limits.
+/// Creates the history of this host in the folder `history` of the state folder, of whose days some may be exported;
+/// `None` without limits.
 #[must_use]
-pub fn set_up(limits: Option<[Limit; 3]>, state: &Path, host: HostName) -> Option<(Worker, Sink, Handle)> {
+pub fn set_up(
+    limits: Option<[Limit; 3]>,
+    state: &Path,
+    (host, exported): (HostName, Exported),
+) -> Option<(Worker, Sink, Handle)> {
     let (sender, sweeps) = sync_channel(QUEUE_LEN);
     let handle = Handle::new("history");
     let sink = Sink { sweeps: sender, handle: handle.clone() };
-    let worker =
-        Worker { folder: state.join("history"), limits: limits?, host, sweeps, handle: handle.clone() };
+    let folder = state.join("history");
+    let worker = Worker { folder, limits: limits?, host, exported, sweeps, handle: handle.clone() };
     Some((worker, sink, handle))
 }
 
@@ -63,7 +70,7 @@ impl Sink {
 impl Worker {
     /// Stores until the sampling thread has ended, then writes what is left.
     pub fn run(self) {
-        let Worker { folder, limits, host, sweeps, handle } = self;
+        let Worker { folder, limits, host, exported, sweeps, handle } = self;
         let try_open = || {
             let mut writer = Writer::open(&folder, limits)?;
             writer.mark_start(&host, calendar());
@@ -87,6 +94,6 @@ impl Worker {
         for table in waiting {
             store(&mut writer, table);
         }
-        writing::run(writer, &sweeps, store);
+        writing::run(writer, &sweeps, (&exported, Some(&host)), store);
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Rule: while a history cannot be opened it is tried again, and the sensor runs without.
 
+use super::exported::Exported;
 use super::handle::Handle;
 use std::io;
 use std::path::Path;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use store::reader::State;
 use store::tier::Tier;
 use store::writer::Writer;
+use wire::id::HostName;
 use wire::time::Time;
 
 /// Time between two writes to the disk: what a crash may lose.
@@ -45,9 +47,17 @@ pub(super) fn open<J>(
     }
 }
 
-/// Stores what arrives until there will be no more, then writes what is left.
-pub(super) fn run<J>(mut writer: Writer, jobs: &Receiver<J>, mut store: impl FnMut(&mut Writer, J) -> Next) {
+/// Stores what arrives until there will be no more, then writes what is left. What is not `exported` is held beyond its
+/// age, of a host or of all.
+pub(super) fn run<J>(
+    mut writer: Writer,
+    jobs: &Receiver<J>,
+    (exported, host): (&Exported, Option<&HostName>),
+    mut store: impl FnMut(&mut Writer, J) -> Next,
+) {
+    writer.hold_unexported(exported.times(host));
     while take_until(now() + FLUSH_INTERVAL, jobs, &mut |job| store(&mut writer, job)) == Next::Wait {
+        writer.hold_unexported(exported.times(host));
         writer.flush();
         writer.compact();
     }

@@ -47,10 +47,12 @@ impl Pasts {
         host: HostName,
         (sampler, joiner, representative): (&mut Sampler, &Arc<Mutex<Joiner>>, &service::Handle),
     ) -> Pasts {
-        let own = sweeps::set_up(config.limits, state, host).map(|(worker, sink, handle)| {
-            sampler.set_sink(Box::new(move |table| sink.store(table)));
-            (worker, handle)
-        });
+        let exported = Exported::default();
+        let own =
+            sweeps::set_up(config.limits, state, (host, exported.clone())).map(|(worker, sink, handle)| {
+                sampler.set_sink(Box::new(move |table| sink.store(table)));
+                (worker, handle)
+            });
         let calls = config.calls.map(|limit| {
             let take = call_history::of_own(joiner);
             CallHistory::new("call history", &state.join("call-history"), limit, take)
@@ -60,8 +62,8 @@ impl Pasts {
             let take = representative.call_changes();
             CallHistory::new("call history of the domain", &state.join("domain-calls"), limit, take)
         });
-        let copies = copies::set_up(config.copies, state);
-        Pasts { own, copies, processes: None, calls, domain_calls, exported: Exported::default() }
+        let copies = copies::set_up(config.copies, state, exported.clone());
+        Pasts { own, copies, processes: None, calls, domain_calls, exported }
     }
 
     /// Adds the process history.

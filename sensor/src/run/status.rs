@@ -26,7 +26,8 @@ impl Status {
         health.extend(self.serving.health());
         health.extend(self.channels.health());
         let histories = self.history.iter().chain(&self.copies);
-        health.extend(histories.filter_map(history::handle::Handle::trouble));
+        health.extend(histories.clone().filter_map(history::handle::Handle::trouble));
+        health.extend(histories.filter_map(history::handle::Handle::unexported));
         health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
         health.extend(self.call_history.iter().chain(&self.domain_calls).filter_map(CallHistory::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
@@ -169,6 +170,7 @@ fn stored(history: &history::handle::Handle) -> Vec<(&'static str, u64)> {
         ("damaged_bytes_total", files().map(|files| files.damaged_bytes).sum()),
         ("unreadable_files", files().map(|files| files.unreadable_files).sum()),
         ("segments_deleted_total", files().map(|files| files.deleted_segments).sum()),
+        ("segments_deleted_unexported_total", files().map(|files| files.unexported_segments).sum()),
         ("segments_compacted_total", files().map(|files| files.compacted_segments).sum()),
         ("sweeps_lost_total", state.lost_rows + history.dropped_total()),
     ]

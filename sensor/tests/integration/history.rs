@@ -8,12 +8,20 @@ use rpc::dispatch::forward::Caller;
 use rpc::fault::Fault;
 use rpc::limits::Limits;
 use sensor::config::{Config, RawConfig};
+use sensor::history::exported::{Exported, ExportedDays, TakeMinute, WantedMinutes};
+use sensor::history::sweeps;
 use sensor::run::{Sensor, Status};
+use sensor::sample::table::{Rows, metric};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use store::reader::Selection;
+use store::tier_files::Limit;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::id::HostName;
+use wire::sample::Semantics;
+use wire::time::Time;
 
 /// Timeout for what takes a second.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,6 +93,71 @@ async fn samples_are_answered_after_a_restart() {
     assert_eq!(after[..before.len()], before, "what was answered is stored");
     assert!(!running.values(60.0, 1).await.is_empty());
     running.end().await;
+}
+
+/// A place with no day, or with all days.
+struct Place(bool);
+
+impl ExportedDays for Place {
+    fn spans(&self) -> (Vec<(Time, Time)>, Option<String>) {
+        (self.whole(None), None)
+    }
+
+    fn whole(&self, _: Option<&HostName>) -> Vec<(Time, Time)> {
+        let all = (Time::from_micros(0), Time::from_micros(i64::MAX));
+        self.0.then_some(all).into_iter().collect()
+    }
+
+    fn read(&self, _: &WantedMinutes, _: &mut TakeMinute<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Stores three days of sweeps, of whose minutes one day is retained; returns the age of the oldest minute then, in hours.
+fn oldest_minute(place: Option<bool>) -> (u64, Option<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let day = Duration::from_secs(86_400);
+    let limits = [Limit { bytes: 64 << 20, age: day }; 3];
+    let (host, exported) = (HostName::try_from("wn01").unwrap(), Exported::default());
+    place.into_iter().for_each(|has_all| exported.set(Box::new(Place(has_all))));
+    let (worker, sink, handle) = sweeps::set_up(Some(limits), folder.path(), (host, exported)).unwrap();
+    let storing = std::thread::spawn(move || worker.run());
+    handle.await_opening();
+    let load = metric("node_load1", "", Semantics::Gauge, &[]);
+    let (mut rows, mut time) = (Rows::default(), Time::from_micros(1_795_000_000_000_000));
+    let (end, mut number) = (time.plus(day * 3), 0);
+    while time < end {
+        rows.push_whole(&load, 7);
+        let table = Arc::new(rows.finish(time));
+        sink.store(&table);
+        // The queue has room for twice as many.
+        number += 1;
+        let selection = Selection { host: &|_| true, metric: &|_| true, since: time, until: end };
+        let is_stored = || !handle.reader().unwrap().values(&selection, 9).unwrap().series.is_empty();
+        while number % 1000 == 0 && !is_stored() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        time = time.plus(Duration::from_secs(60));
+    }
+    drop(sink);
+    storing.join().unwrap();
+    assert_eq!(handle.dropped_total(), 0);
+    let oldest = handle.reader().unwrap().oldest(&|_| true)[1].unwrap();
+    (end.since(oldest).as_secs() / 3600, handle.unexported())
+}
+
+#[test]
+fn minutes_are_retained_beyond_their_age_until_they_are_exported() {
+    let (age, said) = oldest_minute(Some(false));
+    assert_eq!(age, 72);
+    assert!(
+        said.unwrap().contains("minutes of more than 1.0 days are retained, because they are not exported")
+    );
+    for place in [None, Some(true)] {
+        let (age, said) = oldest_minute(place);
+        assert!(age < 48, "{place:?}: {age} h");
+        assert_eq!(said, None, "{place:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

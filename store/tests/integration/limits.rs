@@ -3,6 +3,7 @@
 use crate::made::{Made, Maker, push};
 use std::path::Path;
 use std::time::Duration;
+use store::exported::ExportedTimes;
 use store::reader::Selection;
 use store::tier::Tier;
 use store::tier_files::Limit;
@@ -102,4 +103,49 @@ fn a_block_larger_than_its_tier_is_refused_and_said() {
     let now = Time::from_micros(i64::MAX);
     let selection = Selection { host: &|_| true, metric: &|_| true, since: Time::from_micros(0), until: now };
     assert!(!reader_is_empty(&writer, &selection));
+}
+
+#[test]
+fn minutes_that_are_not_exported_are_held_beyond_their_age_as_long_as_there_is_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = |minute_bytes| {
+        let limit = |bytes, age| Limit { bytes, age };
+        [limit(4 << 20, DAY), limit(minute_bytes, DAY), limit(4 << 20, DAY * 10_000)]
+    };
+    let mut writer = Writer::open(folder.path(), limits(64 << 20)).expect("opened");
+    let mut maker = Maker::new("wn01", 5);
+    maker.period_micros = 20_000_000;
+    let first = maker.next();
+    push(&mut writer, &first);
+    let mut days = |writer: &mut Writer, days: u64| {
+        for _ in 0..days * 4320 {
+            push(writer, &maker.next());
+        }
+        writer.flush();
+        let state = writer.reader().state().tiers[1].clone();
+        (
+            writer.reader().oldest(&|_| true)[1].expect("stored"),
+            state.is_held,
+            state.files.unexported_segments,
+        )
+    };
+    let minute = store::tier::floor(first.time, Duration::from_secs(60));
+    writer.hold_unexported(Some(ExportedTimes::new(Vec::new())));
+    assert_eq!(days(&mut writer, 3), (minute, true, 0), "nothing is exported");
+    // What follows is held from there on.
+    writer.hold_unexported(Some(ExportedTimes::new(vec![(first.time.minus(DAY), minute.plus(DAY))])));
+    let (oldest, is_held, lost) = days(&mut writer, 1);
+    assert!(oldest > minute.plus(DAY * 3 / 4) && oldest <= minute.plus(DAY), "{oldest:?} after {minute:?}");
+    assert_eq!((is_held, lost), (true, 0));
+    // The limit of space is hard, and what it costs is counted.
+    let used = writer.reader().state().tiers[1].used_bytes;
+    writer.set_limits(limits(used));
+    let (later, is_held, lost) = days(&mut writer, 1);
+    assert!(later > oldest && is_held && lost > 0, "{later:?} after {oldest:?}, {lost}");
+    assert!(writer.reader().state().tiers[1].used_bytes <= used);
+    // Without a place nothing is held.
+    writer.hold_unexported(None);
+    let (oldest, is_held, still) = days(&mut writer, 1);
+    let newest = minute.plus(DAY * 6);
+    assert!(oldest > newest.minus(DAY * 3 / 2) && !is_held && still == lost, "{oldest:?}, {still}");
 }

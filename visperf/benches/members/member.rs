@@ -17,6 +17,7 @@ use overlay::net::handle::Handle;
 use overlay::net::protocol::Protocol;
 use overlay::net::stream::Stream;
 use sensor::config::history;
+use sensor::history::exported::Exported;
 use sensor::history::sweeps::{self, Sink};
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
@@ -124,7 +125,8 @@ impl Member {
         let (tables, swept) = watch::channel(None);
         let limits =
             history::Config::new(&history::RawConfig::default()).ok().and_then(|config| config.limits);
-        let stored = sweeps::set_up(limits, &of.folder.join(host.as_str()), host.clone());
+        let stored =
+            sweeps::set_up(limits, &of.folder.join(host.as_str()), (host.clone(), Exported::default()));
         let (worker, history, minutes) = stored.context("a history has limits")?;
         std::thread::Builder::new().stack_size(256 << 10).spawn(move || worker.run())?;
         let copying = Arc::new(CopyInputs { own: Some(minutes), ..CopyInputs::default() });

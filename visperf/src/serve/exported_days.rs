@@ -10,13 +10,14 @@ use history_files::destination::Destination;
 use history_files::read::metrics::Wanted;
 use history_files::table::Table;
 use jiff::civil::Date;
-use sensor::config::{Config, DOMAIN_DEFAULT};
+use sensor::config::DOMAIN_DEFAULT;
 use sensor::history::exported::{ExportedDays, TakeMinute, WantedMinutes};
 use sensor::run::Sensor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::id::HostName;
 use wire::time::Time;
 
 /// Interval at which the days are listed.
@@ -48,7 +49,13 @@ struct Listed {
 
 /// Lets a sensor read the exported days that its configuration names; list them by [`Days::run`].
 pub(crate) fn open(sensor: &Sensor, sources: &mut Sources) -> Option<Days> {
-    let days = Days::new(sensor.config().exported.as_ref()?, sensor.config());
+    let config = sensor.config();
+    // As they are exported.
+    let domain = match config.domain.as_str() {
+        DOMAIN_DEFAULT => config.host.as_str(),
+        domain => domain,
+    };
+    let days = Days::new(config.exported.as_ref()?, domain);
     sensor.set_exported(Box::new(days.clone()));
     let health = days.clone();
     sources.health.push(Box::new(move || health.health()));
@@ -56,13 +63,8 @@ pub(crate) fn open(sensor: &Sensor, sources: &mut Sources) -> Option<Days> {
 }
 
 impl Days {
-    /// The days of a sensor's domain at a place; none until they are listed.
-    fn new(place: &str, config: &Config) -> Days {
-        // As they are exported.
-        let domain = match config.domain.as_str() {
-            DOMAIN_DEFAULT => config.host.as_str(),
-            domain => domain,
-        };
+    /// The days of a domain at a place; none until they are listed.
+    fn new(place: &str, domain: &str) -> Days {
         let problem = Some(format!("the exported days of {place} are not listed yet"));
         let listed = Listed { days: BTreeMap::new(), is_away: false, replaced: BTreeSet::new(), problem };
         let listed = Mutex::new(listed);
@@ -138,18 +140,32 @@ impl Days {
     }
 }
 
-impl ExportedDays for Days {
-    fn spans(&self) -> (Vec<(Time, Time)>, Option<String>) {
-        let listed = self.listed();
+impl Listed {
+    /// Times of the wanted days that have metrics.
+    fn spans(&self, is_wanted: impl Fn(&Day) -> bool) -> Vec<(Time, Time)> {
         let mut spans: Vec<(Time, Time)> = Vec::new();
-        for day in listed.days.values().filter(|day| day.file(Table::Metrics).is_some()) {
-            let span = day.span();
+        let wanted = self.days.values().filter(|day| day.file(Table::Metrics).is_some() && is_wanted(day));
+        for span in wanted.map(|day| day.span()) {
             match spans.last_mut() {
                 Some((_, last)) if *last == span.start => *last = span.end,
                 Some(_) | None => spans.push((span.start, span.end)),
             }
         }
-        (spans, listed.problem.clone())
+        spans
+    }
+}
+
+impl ExportedDays for Days {
+    fn spans(&self) -> (Vec<(Time, Time)>, Option<String>) {
+        let listed = self.listed();
+        (listed.spans(|_| true), listed.problem.clone())
+    }
+
+    fn whole(&self, host: Option<&HostName>) -> Vec<(Time, Time)> {
+        let is_behind = |day: &Day| {
+            day.behind.iter().any(|behind| host.is_some_and(|host| host.is_spelled(&behind.host)))
+        };
+        self.listed().spans(|day| day.until.is_none() && !day.unfinished && !is_behind(day))
     }
 
     fn read(&self, wanted: &WantedMinutes, each: &mut TakeMinute<'_>) -> Result<(), String> {
@@ -190,5 +206,50 @@ impl ExportedDays for Days {
             }
         }
         problem.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history_files::day::DayFile;
+    use jiff::civil::date;
+    use wire::api::UnixTime;
+    use wire::api::history::HostBehind;
+
+    #[test]
+    fn a_day_of_which_something_is_missing_is_not_exported_whole() {
+        let day = |number: i8, change: &dyn Fn(&mut Day)| {
+            let date = date(2026, 11, number);
+            let mut day = Day::new("UT-ICL", date, UnixTime(Time::default()));
+            let (path, sha256, checksums) = (String::new(), String::new(), String::new());
+            day.files.push(DayFile { table: Table::Metrics, path, rows: 1, len_bytes: 1, sha256, checksums });
+            change(&mut day);
+            (date, Arc::new(day))
+        };
+        let until = UnixTime(Time::default());
+        let behind = || vec![HostBehind { host: "wn01".to_owned(), until }];
+        let days = [
+            day(1, &|_| {}),
+            day(2, &|_| {}),
+            day(3, &|day| day.behind = behind()),
+            day(4, &|day| day.unfinished = true),
+            day(5, &|day| day.files.clear()),
+            day(6, &|_| {}),
+            day(7, &|day| day.until = Some(until)),
+        ];
+        let exported = Days::new("/exported", "UT-ICL");
+        exported.listed().days = days.into();
+        let starts = |host: Option<&str>| -> Vec<(i64, i64)> {
+            let host = host.map(|host| HostName::try_from(host).expect("a name"));
+            let first =
+                date(2026, 11, 1).to_zoned(jiff::tz::TimeZone::UTC).expect("a day").timestamp().as_second();
+            let of = |time: Time| (time.micros() / 1_000_000 - first) / 86_400 + 1;
+            exported.whole(host.as_ref()).into_iter().map(|(start, end)| (of(start), of(end))).collect()
+        };
+        assert_eq!(starts(Some("wn01")), [(1, 3), (6, 7)]);
+        assert_eq!(starts(Some("wn02")), [(1, 4), (6, 7)]);
+        assert_eq!(starts(None), [(1, 4), (6, 7)]);
+        assert_eq!(exported.spans().0.len(), 2, "queries read all of them");
     }
 }
