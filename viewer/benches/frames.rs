@@ -140,7 +140,7 @@ fn answered(app: &mut App, source: &Feed, now: wire::time::Time) -> usize {
     for tile in requested {
         let lines = tile.metrics.iter().map(|metric| (metric.clone(), lines(metric, &tile)));
         let lines = Ok(lines.collect());
-        app.take(now, Update::Tile { tile, lines, oldest: None, ages: None });
+        app.take(now, Update::Tile { tile, lines, oldest: None, ages: None, marks: Vec::new() });
     }
     count
 }

@@ -7,7 +7,7 @@
 use crate::flock::past::{MissingSpan, Span, StoredSweeps};
 use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
-use crate::graphs::tiles::{Ages, Lines, TileRequest};
+use crate::graphs::tiles::{Ages, HostMark, Lines, TileRequest};
 use crate::grid::Grid;
 use crate::layout::{Layout, Moves, layout};
 use crate::sensors::health::Health;
@@ -89,6 +89,8 @@ pub enum Update {
         oldest: Option<Time>,
         /// How far back the host has finer values; `None` if it did not answer.
         ages: Option<Ages>,
+        /// What happened to the host meanwhile, as far as samples were read.
+        marks: Vec<HostMark>,
     },
     /// Time of the oldest value that a domain has stored.
     Oldest(Time),

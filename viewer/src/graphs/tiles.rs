@@ -7,7 +7,7 @@
 
 use super::metric::Metric;
 use crate::flock::sweep::HostName;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::time::Time;
@@ -21,6 +21,8 @@ pub const TILE_STEPS: i64 = 600;
 const FIRST_COARSER: usize = 2;
 /// Values of all tiles together, at most, unless more are looked at: 32 bytes each.
 const POINTS_MAX: usize = 1_000_000;
+/// Marks of a host, at most: a sensor that is started again and again has hundreds.
+const MARKS_MAX: usize = 1000;
 /// A host that failed is asked again after this time.
 const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Coarsest resolution that the samples of a host answer, and its minutes: for more there are hours.
@@ -127,6 +129,20 @@ pub struct Ages {
     pub minutes: Option<Time>,
 }
 
+/// What happened to a host, that its samples alone do not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Happened {
+    SensorStarted,
+    ClockSetBack,
+}
+
+/// A mark on the axis of time of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostMark {
+    pub time: Time,
+    pub happened: Happened,
+}
+
 /// What is looked at.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
@@ -163,6 +179,7 @@ pub struct Tiles {
     /// Errors of hosts, and when each came.
     errors: BTreeMap<HostName, (Time, String)>,
     ages: BTreeMap<HostName, Ages>,
+    marks: BTreeMap<HostName, BTreeSet<HostMark>>,
     points: usize,
     /// Number of looks so far.
     looks: u64,
@@ -214,6 +231,23 @@ impl Tiles {
     /// A host has stored fine values so far back.
     pub fn set_ages(&mut self, host: &HostName, ages: Ages) {
         self.ages.insert(host.clone(), ages);
+    }
+
+    /// Add marks of a host; the oldest are forgotten beyond a limit.
+    pub fn add_marks(&mut self, host: &HostName, marks: Vec<HostMark>) {
+        if !marks.is_empty() {
+            let of_host = self.marks.entry(host.clone()).or_default();
+            of_host.extend(marks);
+            while of_host.len() > MARKS_MAX {
+                of_host.pop_first();
+            }
+        }
+    }
+
+    /// The marks of a host in a range.
+    pub fn marks(&self, host: &HostName, (from, to): (Time, Time)) -> impl Iterator<Item = HostMark> {
+        let of_host = self.marks.get(host).into_iter().flatten().copied();
+        of_host.filter(move |mark| mark.time >= from && mark.time <= to)
     }
 
     /// The resolution in which a host has all of a range: where its fine values are gone, the next coarser one.

@@ -11,13 +11,14 @@ use super::rates::{self, Counter, Sample};
 use crate::feed::Update;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::{LINES_MAX, Metric};
-use crate::graphs::tiles::{Ages, Lines, Point, TILE_STEPS, TileRequest};
+use crate::graphs::tiles::{Ages, Happened, HostMark, Lines, Point, TILE_STEPS, TileRequest};
 use client::Error;
 use client::typed::About;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use wire::api::history::{
-    Aggregate, DomainHistoryParams, GroupBy, History, HistoryParams, HistorySeries, Limit, StepSummary,
+    Aggregate, DomainHistoryParams, GroupBy, History, HistoryParams, HistorySeries, Limit, MarkKind,
+    StepSummary,
 };
 use wire::api::metrics::Semantics;
 use wire::api::{Span, UnixTime};
@@ -42,6 +43,7 @@ pub(super) struct TileAnswer {
     /// Time of the oldest value that is stored.
     oldest: Option<Time>,
     ages: Ages,
+    marks: Vec<HostMark>,
 }
 
 impl PastFigures {
@@ -73,18 +75,20 @@ impl PastFigures {
     /// The update for an answer.
     pub(super) fn take(&mut self, tile: TileRequest, answer: Result<TileAnswer, Error>) -> Update {
         self.out.retain(|out| *out != tile);
-        let (lines, oldest, ages) = match answer {
-            Ok(answer) => (Ok(answer.lines), answer.oldest, Some(answer.ages)),
-            Err(Error::Fault { message, .. }) => (Err(message), None, None),
+        let why = match answer {
+            Ok(TileAnswer { lines, oldest, ages, marks }) => {
+                return Update::Tile { tile, lines: Ok(lines), oldest, ages: Some(ages), marks };
+            }
+            Err(Error::Fault { message, .. }) => message,
             Err(
                 error @ (Error::Unreachable(_)
                 | Error::Mistake(_)
                 | Error::Lost { .. }
                 | Error::Late { .. }
                 | Error::Answer { .. }),
-            ) => (Err(error.to_string()), None, None),
+            ) => error.to_string(),
         };
-        Update::Tile { tile, lines, oldest, ages }
+        Update::Tile { tile, lines: Err(why), oldest: None, ages: None, marks: Vec::new() }
     }
 }
 
@@ -93,7 +97,8 @@ impl PastFigures {
 /// # Errors
 /// See [`Error`]: that of the host, if its representative has no copy either.
 pub(super) fn ask(client: &mut Client, tile: &TileRequest) -> Result<TileAnswer, Error> {
-    let mut answer = TileAnswer { lines: BTreeMap::new(), oldest: None, ages: Ages::default() };
+    let (lines, marks) = (BTreeMap::new(), Vec::new());
+    let mut answer = TileAnswer { lines, oldest: None, ages: Ages::default(), marks };
     let (mut is_silent, mut refused, mut has_any) = (false, None, false);
     for metric in &tile.metrics {
         let mut series = Vec::new();
@@ -126,6 +131,14 @@ impl TileAnswer {
         };
         self.oldest = found.oldest.iter().map(|age| age.time.0).chain(self.oldest).min();
         self.ages = Ages { samples: of(&["raw"]), minutes: of(&["1m", "exported"]) };
+        self.marks.extend(found.marks.iter().filter_map(|mark| {
+            let happened = match mark.kind {
+                MarkKind::Started => Happened::SensorStarted,
+                MarkKind::ClockSetBack => Happened::ClockSetBack,
+                MarkKind::Unknown => return None,
+            };
+            Some(HostMark { time: mark.time.0, happened })
+        }));
     }
 }
 

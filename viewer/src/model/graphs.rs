@@ -9,7 +9,7 @@ use crate::feed::Figures;
 use crate::flock::sweep::HostName;
 use crate::graphs::metric::Metric;
 use crate::graphs::span::Span;
-use crate::graphs::tiles::{TileRequest, Tiles};
+use crate::graphs::tiles::{HostMark, TileRequest, Tiles};
 use crate::graphs::{Arrangement, Choice, Scale};
 use crate::grid::place::{HostState, PlaceId};
 use crate::series::HostSeries;
@@ -177,6 +177,11 @@ impl Graphs {
     #[must_use]
     pub fn awaits_tiles(&self) -> bool {
         !self.tiles_requested.is_empty()
+    }
+
+    /// What happened to a host in a range, as far as it is known.
+    pub fn host_marks(&self, host: &HostName, range: (Time, Time)) -> impl Iterator<Item = HostMark> {
+        self.tiles.marks(host, range)
     }
 
     pub(super) fn tiles(&self) -> &Tiles {

@@ -112,7 +112,10 @@ impl Model {
             Update::Grid(drawn) => self.take_grid(at, drawn),
             Update::Status(status) => self.connection.set_status(status, at),
             Update::Series { host, series, trouble } => self.graphs.take(host, series, trouble),
-            Update::Tile { tile, lines, oldest, ages } => self.take_tile(at, &tile, lines, (oldest, ages)),
+            Update::Tile { tile, lines, oldest, ages, marks } => {
+                self.graphs.tiles_mut().add_marks(&tile.host, marks);
+                self.take_tile(at, &tile, lines, (oldest, ages));
+            }
             Update::Oldest(oldest) => self.clock.reach_back(oldest),
             Update::Sweeps(sweeps) => self.flock.take_sweeps(at, &sweeps),
             Update::Trouble { host, trouble } => self.flock.set_error(host, trouble),

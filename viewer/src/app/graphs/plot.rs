@@ -5,7 +5,7 @@
 //! `cells`).
 
 use super::Drawing;
-use super::marks::Mark;
+use super::marks::{Kind, Mark};
 use crate::app::theme::{self, Colors};
 use crate::graphs::axis::{self, Tick};
 use crate::model::{GraphLine, GraphsChange};
@@ -120,11 +120,19 @@ impl Plot<'_> {
         }
         for mark in self.marks {
             let foot = Rangef::new(inside.bottom() - MARK_HEIGHT, inside.bottom());
-            let (heights, color) = match mark.is_failure {
-                true => (inside.y_range(), mark.color.gamma_multiply(0.6)),
-                false => (foot, mark.color),
-            };
-            within.vline(self.x(inside, mark.at), heights, Stroke::new(1.0, color));
+            let x = self.x(inside, mark.at);
+            match mark.kind {
+                Kind::Call => {
+                    within.vline(x, foot, Stroke::new(1.0, mark.color));
+                }
+                Kind::FailedCall => {
+                    within.vline(x, inside.y_range(), Stroke::new(1.0, mark.color.gamma_multiply(0.6)));
+                }
+                Kind::Sensor => {
+                    let line = [pos2(x, inside.top()), pos2(x, inside.bottom())];
+                    within.extend(Shape::dashed_line(&line, Stroke::new(1.0, mark.color), DASH, DASH));
+                }
+            }
         }
         for line in self.lines {
             let farthest = self.farthest(inside, line);

@@ -58,7 +58,7 @@ fn answer(app: &mut App, tile: TileRequest) {
     let points: Vec<Point> = times.take_while(|time| *time < to).map(point).collect();
     let lines = Lines::from([("load of 1 minute".to_owned(), points)]);
     let lines = Ok(BTreeMap::from([(Metric::Load, lines)]));
-    app.take(now(), Update::Tile { tile, lines, oldest: None, ages: None });
+    app.take(now(), Update::Tile { tile, lines, oldest: None, ages: None, marks: Vec::new() });
 }
 
 /// Have everything answered that is requested; the number of tiles.
@@ -160,7 +160,7 @@ fn graphs_of_the_past_are_requested_for_what_is_looked_at() {
         window.state_mut().update(now(), 0.0);
         let tile = requested(&source).unwrap_or_default().remove(0);
         let (lines, ages) = (Ok(BTreeMap::new()), Some(ages));
-        window.state_mut().take(now(), Update::Tile { tile, lines, oldest: None, ages });
+        window.state_mut().take(now(), Update::Tile { tile, lines, oldest: None, ages, marks: Vec::new() });
         window.run_steps(2);
         window.query_by_label("steps of 1 h").is_some()
     };
