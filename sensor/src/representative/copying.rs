@@ -170,7 +170,8 @@ impl Domain {
                 false => &mut connection.numbered_copies,
             };
             let Received { host, names, rows } = received;
-            let metrics = numbered.learn(names).map_err(|error| error.to_string())?;
+            let metrics = numbered.learn_with(names, |metric| self.names.shared(metric));
+            let metrics = metrics.map_err(|error| error.to_string())?;
             let is_down = connected.as_ref().is_some_and(|connected| !connected.contains(&host));
             let copied = Copied { host, metrics, rows };
             if is_own {

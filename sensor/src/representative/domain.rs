@@ -152,7 +152,7 @@ pub struct Domain {
     /// Whether the domain's calls are stored.
     pub(super) has_call_history: bool,
     pub(super) links: BTreeMap<Link, Connection>,
-    names: Names,
+    pub(super) names: Names,
     pub(super) next_link: u64,
     pub(super) closing: VecDeque<Output>,
     /// Links with frames to send and no write in progress.

@@ -121,7 +121,8 @@ pub struct Names {
 }
 
 impl Names {
-    fn shared(&mut self, metric: Metric) -> Arc<Metric> {
+    /// Returns the one that is known, or takes this one.
+    pub(super) fn shared(&mut self, metric: Metric) -> Arc<Metric> {
         if let Some(known) = self.known.get(&metric) {
             return Arc::clone(known);
         }

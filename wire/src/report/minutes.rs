@@ -108,6 +108,18 @@ impl Numbered {
     /// # Errors
     /// If there are too many.
     pub fn learn(&mut self, names: NewNames) -> Result<Arc<BTreeMap<u32, Arc<Metric>>>, TooManyNames> {
+        self.learn_with(names, Arc::new)
+    }
+
+    /// As [`Numbered::learn`]; who has many connections with the same metrics shares them.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn learn_with(
+        &mut self,
+        names: NewNames,
+        mut shared: impl FnMut(Metric) -> Arc<Metric>,
+    ) -> Result<Arc<BTreeMap<u32, Arc<Metric>>>, TooManyNames> {
         if names.is_fresh {
             *self = Numbered::default();
         }
@@ -115,7 +127,7 @@ impl Numbered {
         self.len_bytes += fresh.iter().map(|(_, metric)| metric_len_bytes(metric)).sum::<usize>();
         if !fresh.is_empty() {
             let metrics = Arc::make_mut(&mut self.metrics);
-            metrics.extend(fresh.into_iter().map(|(number, metric)| (number, Arc::new(metric))));
+            metrics.extend(fresh.into_iter().map(|(number, metric)| (number, shared(metric))));
         }
         let is_too_many = self.metrics.len() > METRICS_MAX || self.len_bytes > METRICS_LEN_MAX_BYTES;
         if is_too_many { Err(TooManyNames) } else { Ok(Arc::clone(&self.metrics)) }
