@@ -28,6 +28,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// Coarsest resolution that the samples of a host answer, and its minutes: for more there are hours.
 const SAMPLES: Level = Level(2);
 const MINUTES: Level = Level(4);
+const HOUR: Duration = Duration::from_secs(3600);
 /// A tile of the present is requested again after a step, and within these bounds; with more hosts later.
 const RENEWED_AFTER: std::ops::RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(300);
 /// Least time between renewals for each host that is looked at.
@@ -122,11 +123,21 @@ impl TileRequest {
     }
 }
 
-/// How far back a host has stored values finer than hours; `None` where it has none.
+/// How far back a host has stored values of each kind; `None` where it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ages {
     pub samples: Option<Time>,
     pub minutes: Option<Time>,
+    pub hours: Option<Time>,
+}
+
+impl Ages {
+    /// Whether values that reach back to this time are all that there are from `from` on: a host that was installed an hour
+    /// ago has no coarser ones of before.
+    fn has(&self, oldest: Option<Time>, from: Time) -> bool {
+        let is_first = |oldest: Time| self.hours.is_none_or(|hours| oldest < hours.plus(HOUR));
+        oldest.is_some_and(|oldest| oldest <= from || is_first(oldest))
+    }
 }
 
 /// What happened to a host, that its samples alone do not show.
@@ -254,7 +265,7 @@ impl Tiles {
     #[must_use]
     pub fn level_of(&self, host: &HostName, (from, _): (Time, Time), level: Level) -> Level {
         let Some(ages) = self.ages.get(host) else { return level };
-        let has = |oldest: Option<Time>| oldest.is_some_and(|oldest| oldest <= from);
+        let has = |oldest: Option<Time>| ages.has(oldest, from);
         match level {
             level if level > MINUTES => level,
             level if level <= SAMPLES && has(ages.samples) => level,

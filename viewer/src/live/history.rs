@@ -130,7 +130,8 @@ impl TileAnswer {
             ages.map(|age| age.time.0).min()
         };
         self.oldest = found.oldest.iter().map(|age| age.time.0).chain(self.oldest).min();
-        self.ages = Ages { samples: of(&["raw"]), minutes: of(&["1m", "exported"]) };
+        self.ages =
+            Ages { samples: of(&["raw"]), minutes: of(&["1m", "exported"]), hours: of(&["1h", "exported"]) };
         self.marks.extend(found.marks.iter().filter_map(|mark| {
             let happened = match mark.kind {
                 MarkKind::Started => Happened::SensorStarted,

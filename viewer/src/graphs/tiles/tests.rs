@@ -110,7 +110,10 @@ fn where_fine_values_are_gone_coarser_ones_are_requested_and_drawn() {
         (200, 366 * 86_400, Duration::from_secs(86_400)),
     ] {
         let mut tiles = Tiles::default();
-        tiles.set_ages(&hosts[0], Ages { samples: Some(ago(14)), minutes: Some(ago(90)) });
+        tiles.set_ages(
+            &hosts[0],
+            Ages { samples: Some(ago(14)), minutes: Some(ago(90)), hours: Some(ago(900)) },
+        );
         let end = NOW_SECS - days * 86_400;
         let view = view(&hosts, (at(end - secs), at(end)));
         let requests = tiles.missing(&view, now);
@@ -126,6 +129,14 @@ fn where_fine_values_are_gone_coarser_ones_are_requested_and_drawn() {
             "a line that starts before the view"
         );
     }
+    // All that there is begins within the range.
+    let mut tiles = Tiles::default();
+    let started = Some(ago(1).plus(Duration::from_secs(700)));
+    let ages = Ages { samples: started, minutes: started, hours: Some(ago(1)) };
+    tiles.set_ages(&hosts[0], ages);
+    assert_eq!(tiles.level_of(&hosts[0], (ago(2), now), Level(2)), Level(2));
+    tiles.set_ages(&hosts[0], Ages { samples: None, ..ages });
+    assert_eq!(tiles.level_of(&hosts[0], (ago(2), now), Level(2)), Level(3), "minutes");
     let tiles = Tiles::default();
     let range = (ago(800), ago(799));
     assert_eq!(tiles.level_of(&hosts[0], range, Level(0)), Level(0), "nothing was answered yet");

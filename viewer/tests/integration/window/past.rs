@@ -154,7 +154,7 @@ fn graphs_of_the_past_are_requested_for_what_is_looked_at() {
     let mut window = crate::window::window(app, now());
     assert!(window.query_by_role_and_label(Role::Button, "and four weeks earlier").is_some());
     assert!(window.query_by_label("steps of 1 h").is_some(), "720 of 1,200");
-    let ages = Ages { samples: Some(ago(14.0)), minutes: Some(ago(90.0)) };
+    let ages = Ages { samples: Some(ago(14.0)), minutes: Some(ago(90.0)), hours: Some(ago(800.0)) };
     let mut of_host = |ages: Ages| {
         window.state_mut().apply(GraphsChange::SetSpan(300.0));
         window.state_mut().update(now(), 0.0);
