@@ -53,6 +53,26 @@ struct Head<'a> {
     directory: &'a [u8],
 }
 
+impl Head<'_> {
+    fn parse(bytes: &[u8]) -> Result<Head<'_>, Damaged> {
+        postcard::from_bytes(bytes).map_err(|_| Damaged("a head that cannot be read"))
+    }
+
+    /// Its times, and the places of the series for which `wanted` returns true.
+    fn open(&self, wanted: impl Fn(SeriesNo) -> bool) -> Result<Opened, Damaged> {
+        let rows = self.extent.rows as usize;
+        if rows == 0 || rows > ROWS_MAX {
+            return Err(Damaged("a block without rows or with too many"));
+        }
+        let decoder = Decoder::new(self.codec)?;
+        let times = decoder.decode(Type::Signed, rows, &mut Cursor(self.times))?;
+        let times = times.into_iter().map(|micros| Time::from_micros(micros.cast_signed())).collect();
+        let (places, body_len) = places(self.directory, wanted)?;
+        let (extent, marks) = (self.extent.clone(), self.marks.clone());
+        Ok(Opened { extent, marks, times, places, body_len, decoder })
+    }
+}
+
 /// Place of a chunk in the body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -137,8 +157,8 @@ impl Encoded {
         host: HostNo,
         number: impl Fn(SeriesNo) -> Option<SeriesNo>,
     ) -> Result<(Encoded, Vec<SeriesNo>), Damaged> {
-        let opened = Opened::new(head, |_| true)?;
-        let stored: Head = postcard::from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
+        let stored = Head::parse(head)?;
+        let opened = stored.open(|_| true)?;
         let mut places: Vec<(SeriesNo, &Place)> =
             opened.places.iter().filter_map(|place| Some((number(place.series)?, place))).collect();
         places.sort_unstable_by_key(|(series, _)| *series);
@@ -251,16 +271,7 @@ pub(crate) fn extent(head: &[u8]) -> Result<Extent, Damaged> {
 impl Opened {
     /// Reads the head of a block, and the places of the series for which `wanted` returns true.
     pub(crate) fn new(head: &[u8], wanted: impl Fn(SeriesNo) -> bool) -> Result<Opened, Damaged> {
-        let head: Head = postcard::from_bytes(head).map_err(|_| Damaged("a head that cannot be read"))?;
-        let rows = head.extent.rows as usize;
-        if rows == 0 || rows > ROWS_MAX {
-            return Err(Damaged("a block without rows or with too many"));
-        }
-        let decoder = Decoder::new(head.codec)?;
-        let times = decoder.decode(Type::Signed, rows, &mut Cursor(head.times))?;
-        let times = times.into_iter().map(|micros| Time::from_micros(micros.cast_signed())).collect();
-        let (places, body_len) = places(head.directory, wanted)?;
-        Ok(Opened { extent: head.extent, marks: head.marks, times, places, body_len, decoder })
+        Head::parse(head)?.open(wanted)
     }
 
     /// Decodes the chunk at this place, given its bytes.

@@ -55,9 +55,12 @@ pub(super) fn run<J>(
     (exported, host): (&Exported, Option<&HostName>),
     mut store: impl FnMut(&mut Writer, J) -> Next,
 ) {
-    writer.hold_unexported(exported.times(host));
-    while take_until(now() + FLUSH_INTERVAL, jobs, &mut |job| store(&mut writer, job)) == Next::Wait {
+    loop {
         writer.hold_unexported(exported.times(host));
+        let next = take_until(now() + FLUSH_INTERVAL, jobs, &mut |job| store(&mut writer, job));
+        if next == Next::End {
+            break;
+        }
         writer.flush();
         writer.compact();
     }

@@ -123,7 +123,7 @@ impl Copying {
         let connected: Option<BTreeSet<HostName>> = fetch.connected.0.clone().map(BTreeSet::from_iter);
         let copies = self.inputs.copies.as_ref().and_then(Copies::reader_of_stored);
         self.reading = Some(tokio::task::spawn_blocking(move || {
-            let of_own = |own| copies::read(&own, (kind, &fetch), |_| true, sent.of_own.of_mut(kind));
+            let of_own = |own| copies::read(&own, (kind, &fetch), sent.of_own.of_mut(kind));
             let mut answer = own.map_or_else(|| Answer::nothing(kind), of_own);
             if let Answer::Minutes(minutes) = &mut answer
                 && let Some((copies, connected)) = copies.zip(connected).filter(|_| minutes.is_end)

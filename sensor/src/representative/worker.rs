@@ -253,7 +253,7 @@ impl Worker {
         let sent = self.streams.get_mut(&link).and_then(|stream| stream.sent.of_mut(kind).take());
         let (Some(reader), Some(mut sent)) = (reader, sent) else { return };
         self.fetching.spawn_blocking(move || {
-            let answer = copies::read(&reader, (kind, &fetch), |_| true, &mut sent);
+            let answer = copies::read(&reader, (kind, &fetch), &mut sent);
             (link, kind, sent, answer)
         });
     }
