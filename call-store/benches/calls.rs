@@ -52,6 +52,7 @@ fn call(rng: &mut Rng, number: u64) -> StoredCall {
         reason: "".into(),
         tries: 1,
         events: 4,
+        details: None,
     };
     StoredCall { first: call.submitted.unwrap(), aliases: Vec::new(), call }
 }

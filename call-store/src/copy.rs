@@ -99,5 +99,10 @@ fn len_bytes(StoredCall { call, aliases, .. }: &StoredCall) -> usize {
         [&call.id, &call.job, &call.name, &call.user, &call.from, &call.code, &call.signal, &call.reason];
     let lists = [&call.offers, &call.hosts, aliases];
     let all = texts.into_iter().chain(lists.into_iter().flatten());
-    all.map(|text| text.len() + 2).sum::<usize>() + 64
+    let details = call.details.as_ref().map_or(0, |details| {
+        let runs =
+            details.runs.iter().map(|run| 40 + run.hosts.iter().map(|host| host.len() + 1).sum::<usize>());
+        details.facts.len() * 12 + details.lines.len() * 32 + runs.sum::<usize>()
+    });
+    all.map(|text| text.len() + 2).sum::<usize>() + details + 64
 }

@@ -18,6 +18,10 @@ const USERS: (&str, &str) = ("call", "user");
 const NAMES: (&str, &str) = ("call", "name");
 const OUTCOMES: (&str, &str) = ("call", "outcome");
 
+/// The indexes of jobs by account and by queue.
+const BY_ACCOUNT: &str = "call_by_account";
+const BY_QUEUE: &str = "call_by_queue";
+
 /// The index of calls by user, and that of those that did not end well.
 const BY_USER: &str = "call_by_user";
 const NOT_OK: &str = "call_not_ok";
@@ -78,9 +82,15 @@ pub(crate) fn sources(query: Query<'_>, names: Option<Vec<String>>) -> Vec<Sourc
     if let Owners::Only(users) = owners {
         return users.iter().map(of_user).collect();
     }
+    if let Some(account) = &params.account {
+        return vec![index(BY_ACCOUNT, "account", account)];
+    }
     if !params.outcome.is_empty() {
         let outcomes = Outcome::ALL.iter().filter(|outcome| params.outcome.contains(outcome));
         return outcomes.map(|outcome| index("call_by_outcome", "outcome", outcome.as_str())).collect();
+    }
+    if let Some(queue) = &params.queue {
+        return vec![index(BY_QUEUE, "queue", queue)];
     }
     match params.call.as_deref().and_then(|call| prefix(call).split_once([':', '/'])) {
         Some((product, _)) => vec![index("call_by_product", "product", product)],
@@ -134,9 +144,12 @@ impl Source {
             Source::Index(index, column, value) => {
                 sql.push(format!("call AS c INDEXED BY {index} WHERE c.{column} = "));
                 sql.push_bind(value.clone());
-                if *index == NOT_OK {
-                    // The condition is that of the index, word for word.
-                    sql.push(" AND c.outcome <> 'ok'");
+                // The condition is that of the index, word for word.
+                match *index {
+                    NOT_OK => _ = sql.push(" AND c.outcome <> 'ok'"),
+                    BY_ACCOUNT => _ = sql.push(" AND c.account <> ''"),
+                    BY_QUEUE => _ = sql.push(" AND c.queue <> ''"),
+                    _ => {}
                 }
             }
             Source::Ids(from, to) => {
@@ -162,8 +175,9 @@ impl Source {
 
     /// Whether a filter looks at the row of a call, and not only at indexes.
     fn filters_by_row(&self, params: &CallsParams) -> bool {
-        let CallsParams { call, name, state, .. } = params;
-        call.is_some() || name.as_deref().is_some_and(has_wildcard) || state.is_some()
+        let CallsParams { call, name, state, account, queue, jobs_only, .. } = params;
+        let by_job = account.is_some() || queue.is_some() || *jobs_only;
+        by_job || call.is_some() || name.as_deref().is_some_and(has_wildcard) || state.is_some()
     }
 
     /// Adds a filter by user or outcome: what is read by host or by the index that has both has the values.
@@ -210,6 +224,7 @@ impl Source {
 
     fn push_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
         let CallsParams { call, name, job, user, on_host, state, outcome, since, until, .. } = params;
+        self.push_job_filters(sql, params);
         let own = self.table();
         if let Some(since) = since {
             sql.push(format!(" AND {own}.latest_us >= ")).push_bind(since.0.micros());
@@ -252,6 +267,17 @@ impl Source {
         let is_by_alias = matches!(self, Source::Alias(_)) && call.is_none();
         if let Some(job) = job.as_ref().filter(|_| !is_by_alias) {
             self.push_indexed(sql, ALIASES, &[job]);
+        }
+    }
+
+    fn push_job_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
+        for (column, value) in [("account", &params.account), ("queue", &params.queue)] {
+            if let Some(value) = value {
+                sql.push(format!(" AND c.{column} = ")).push_bind(value.clone());
+            }
+        }
+        if params.jobs_only {
+            sql.push(" AND c.is_job = 1");
         }
     }
 

@@ -41,6 +41,7 @@ struct Known {
     outcome: String,
     hosts: String,
     aliases: String,
+    has_details: bool,
 }
 
 /// Applies changes, within a transaction of the caller.
@@ -134,10 +135,11 @@ fn is_unchanged(known: &Known, call: &Call) -> bool {
         && latest_us(call) == known.latest_us
         && call.state.as_str() == known.state
         && call.outcome.map_or("", Outcome::as_str) == known.outcome
+        && (known.has_details || call.details.is_none())
 }
 
 impl Known {
-    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases";
+    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases, details IS NOT NULL";
 
     fn new(row: &SqliteRow) -> Result<Known, sqlx::Error> {
         Ok(Known {
@@ -148,6 +150,7 @@ impl Known {
             outcome: row.try_get(4)?,
             hosts: row.try_get(5)?,
             aliases: row.try_get(6)?,
+            has_details: row.try_get(7)?,
         })
     }
 }

@@ -7,6 +7,7 @@ use sqlx::query_builder::Separated;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 use std::collections::BTreeSet;
+use wire::call::job::Fact;
 use wire::call::{Call, PART_MARKS, State, StoredCall, host_names};
 use wire::event::Outcome;
 use wire::time::Time;
@@ -14,11 +15,12 @@ use wire::time::Time;
 /// Columns of [`call_of`], in its order, of the table named `c`.
 pub(crate) const COLUMNS: &str = "c.key, c.id, c.job, c.name, c.user, c.origin, c.state, c.outcome, \
     c.submitted_us, c.offered_us, c.selected_us, c.started_us, c.ended_us, c.offers, c.hosts, c.code, c.signal, \
-    c.reason, c.tries, c.events";
+    c.reason, c.tries, c.events, c.details";
 
 /// Columns of [`push_values`], in its order.
 pub(crate) const WRITTEN: &str = "id, product, job, name, user, origin, state, outcome, submitted_us, offered_us, \
-    selected_us, started_us, ended_us, latest_us, offers, hosts, aliases, code, signal, reason, tries, events";
+    selected_us, started_us, ended_us, latest_us, offers, hosts, aliases, code, signal, reason, tries, events, account, \
+    queue, is_job, details";
 
 /// Returns the latest time of a call, in microseconds; the smallest integer if it has none.
 pub(crate) fn latest_us(call: &Call) -> i64 {
@@ -45,6 +47,13 @@ pub(crate) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, left
         values.push_bind(text.to_string());
     }
     values.push_bind(i64::from(call.tries)).push_bind(i64::from(call.events));
+    for fact in [Fact::Account, Fact::Queue] {
+        values.push_bind(call.fact(fact).unwrap_or_default().to_owned());
+    }
+    values.push_bind(i64::from(call.is_job()));
+    let details = call.details.as_deref();
+    values
+        .push_bind(details.map(|details| postcard::to_stdvec(details).expect("it can be written to memory")));
 }
 
 /// Returns the call of a row, and its key.
@@ -76,6 +85,8 @@ pub(crate) fn call_of(row: &SqliteRow) -> Result<(i64, Call), sqlx::Error> {
         reason: text(17)?,
         tries: count(18)?,
         events: count(19)?,
+        // Details that cannot be read are of a later version: the call is known without them.
+        details: row.try_get::<Option<&[u8]>, _>(20)?.and_then(|bytes| postcard::from_bytes(bytes).ok()),
     };
     Ok((row.try_get(0)?, call))
 }

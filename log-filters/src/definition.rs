@@ -141,6 +141,7 @@ pub(crate) struct Rule {
     pub(crate) outcome: Option<Spanned<Expression>>,
     pub(crate) time: Option<Spanned<Expression>>,
     pub(crate) submitted: Option<Spanned<Expression>>,
+    pub(crate) eligible: Option<Spanned<Expression>>,
     pub(crate) started: Option<Spanned<Expression>>,
     pub(crate) ended: Option<Spanned<Expression>>,
     #[serde(default)]
@@ -161,6 +162,7 @@ pub(crate) struct EventSpec {
     pub(crate) outcome: Option<Spanned<Expression>>,
     pub(crate) time: Option<Spanned<Expression>>,
     pub(crate) submitted: Option<Spanned<Expression>>,
+    pub(crate) eligible: Option<Spanned<Expression>>,
     pub(crate) started: Option<Spanned<Expression>>,
     pub(crate) ended: Option<Spanned<Expression>>,
     #[serde(default)]
@@ -178,6 +180,7 @@ pub(crate) struct EventSpecRef<'a> {
     pub(crate) outcome: Option<&'a Spanned<Expression>>,
     pub(crate) time: Option<&'a Spanned<Expression>>,
     pub(crate) submitted: Option<&'a Spanned<Expression>>,
+    pub(crate) eligible: Option<&'a Spanned<Expression>>,
     pub(crate) started: Option<&'a Spanned<Expression>>,
     pub(crate) ended: Option<&'a Spanned<Expression>>,
     pub(crate) attributes: &'a Table,
@@ -197,6 +200,7 @@ macro_rules! event_spec_of {
                     outcome: raw.outcome.as_ref(),
                     time: raw.time.as_ref(),
                     submitted: raw.submitted.as_ref(),
+                    eligible: raw.eligible.as_ref(),
                     started: raw.started.as_ref(),
                     ended: raw.ended.as_ref(),
                     attributes: &raw.attributes,

@@ -62,6 +62,11 @@ impl Ending {
         self.is_final
     }
 
+    /// The end if its time fits; an unknown one else.
+    pub(crate) fn only_if(self, fits: impl FnOnce(Time) -> bool) -> Ending {
+        if self.at().is_some_and(fits) { self } else { Ending::default() }
+    }
+
     /// Set an inferred end.
     pub(crate) fn suppose(&mut self, at: Time, outcome: Outcome) {
         self.at = Some(ReportedValue::supposed(at));

@@ -123,6 +123,7 @@ impl Joiner {
         }
         let job = name_of_job(keys, &found.content.job);
         entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
+        entry.progress.state_details(&found.content, keys.authority, id);
         entry.progress.apply(&found.content, keys.authority);
         if keys.naming != Naming::Shared {
             self.rename(slot, &names);

@@ -7,11 +7,14 @@
 #![warn(missing_docs)]
 
 pub mod across;
+mod amount;
 mod beginning;
 pub mod calendar;
 mod captures;
 mod chief;
 mod definition;
+mod details;
+mod earlier_runs;
 mod ending;
 pub mod engine;
 pub mod error;

@@ -28,6 +28,7 @@ pub(crate) enum Operation {
     Seconds,
     Add(i64),
     Sub(i64),
+    Mul(i64),
     Mod(i64),
     Div(i64),
     Short,
@@ -45,7 +46,7 @@ pub(crate) enum Operation {
 }
 
 const KNOWN: &str = "drop:TEXT before:TEXT after:TEXT before_last:TEXT after_last:TEXT lower upper trim number seconds \
-                     add:N sub:N mod:N div:N short base replace:A,B split:TEXT hostlist json:NAME at:N first last count unique join:TEXT";
+                     add:N sub:N mul:N mod:N div:N short base replace:A,B split:TEXT hostlist json:NAME at:N first last count unique join:TEXT";
 
 impl Operation {
     /// Parse an operation such as `before:@`.
@@ -84,6 +85,7 @@ impl Operation {
             "seconds" => plain(Operation::Seconds),
             "add" => Ok(Operation::Add(whole()?)),
             "sub" => Ok(Operation::Sub(whole()?)),
+            "mul" => Ok(Operation::Mul(whole()?)),
             "mod" => Ok(Operation::Mod(divisor()?)),
             "div" => Ok(Operation::Div(divisor()?)),
             "short" => plain(Operation::Short),
@@ -168,6 +170,7 @@ impl Operation {
             Operation::Seconds => seconds(&text).map(|number| Cow::Owned(number.to_string().into_bytes())),
             Operation::Add(by) => arithmetic(&text, |n| n.checked_add(*by)),
             Operation::Sub(by) => arithmetic(&text, |n| n.checked_sub(*by)),
+            Operation::Mul(by) => arithmetic(&text, |n| n.checked_mul(*by)),
             Operation::Mod(by) => arithmetic(&text, |n| n.checked_rem(*by)),
             Operation::Div(by) => arithmetic(&text, |n| n.checked_div(*by)),
             Operation::Short => Some(short(text)),

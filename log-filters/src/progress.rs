@@ -5,6 +5,7 @@
 //! Not here: which reported start and end are used (`beginning`, `ending`).
 
 use crate::beginning::Beginning;
+use crate::details::{Details, Known, is_of_job};
 use crate::ending::Ending;
 use crate::implied::Implied;
 use crate::namesakes::SAME_TRANSFER_MICROS;
@@ -15,7 +16,7 @@ use crate::steps::{Alone, Steps};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::{Authority, Call, State};
-use wire::event::{Content, Kind, Outcome, Value};
+use wire::event::{Content, Id, Kind, Outcome, Value};
 use wire::time::Time;
 
 mod runs;
@@ -54,6 +55,12 @@ pub(crate) struct Progress {
     implied: Implied,
     /// Data of its steps, while nothing else is known of the call; most calls have none.
     steps: Alone,
+    /// Whether it is a job, with its facts and earlier runs. Stored after all calls, which earlier versions read
+    /// without them.
+    #[serde(skip)]
+    pub(crate) is_job: bool,
+    #[serde(skip)]
+    pub(crate) details: Known,
 }
 
 impl Progress {
@@ -81,6 +88,8 @@ impl Progress {
             requeue_undone: false,
             implied: Implied::default(),
             steps: None,
+            is_job: false,
+            details: None,
         }
     }
 
@@ -160,6 +169,7 @@ impl Progress {
             reason: CompactString::default(),
             tries: self.requeues + u32::from(self.began().is_some()),
             events: self.events,
+            details: self.is_job.then(|| self.details.as_deref().map(Details::shown).unwrap_or_default()),
         };
         let call = Call { reason: self.reason.of(&call), ..call };
         Steps::fill_in(&self.steps, call)
@@ -183,22 +193,16 @@ impl Progress {
             Kind::JobSelect => {
                 self.reopen(content.time);
                 self.selected = self.selected.max(Some(content.time));
-                if !self.is_earlier_try(content.time) {
-                    self.ran_on(content, by);
-                }
+                self.ran_on_at(content, content.time, by);
             }
             Kind::JobStart | Kind::TransferStart => {
                 let at = content.started.unwrap_or(content.time);
                 self.reopen(content.time);
                 self.start(at, by);
-                if !self.is_earlier_try(at) {
-                    self.ran_on(content, by);
-                }
+                self.ran_on_at(content, at, by);
             }
             Kind::JobEnd | Kind::TransferEnd => {
-                if !self.is_earlier_try(content.ended.unwrap_or(content.time)) {
-                    self.ran_on(content, by);
-                }
+                self.ran_on_at(content, content.ended.unwrap_or(content.time), by);
                 self.end(content, by);
             }
             Kind::JobCancel => self.cancel(content.time),
@@ -248,6 +252,14 @@ impl Progress {
         self.job_names = self.job_names.max(names);
     }
 
+    /// Process what an event states of a job besides its course.
+    pub(crate) fn state_details(&mut self, content: &Content, by: Authority, event: Id) {
+        if is_of_job(content.kind) {
+            self.is_job = true;
+            Details::report(&mut self.details, content, by, event);
+        }
+    }
+
     /// Merge the start and end of a part that is being dropped.
     pub(crate) fn outlive(&mut self, part: &Call) {
         self.ending.outlive(part);
@@ -262,6 +274,8 @@ impl Progress {
         self.requeues = self.requeues.max(other.requeues);
         self.ending.absorb(&other.ending);
         self.reason.absorb(&other.reason);
+        self.is_job |= other.is_job;
+        Details::absorb(&mut self.details, &other.details);
         self.known_as(&other.job, other.job_names);
         let text = |own: &mut ReportedValue<CompactString>, their: &ReportedValue<CompactString>| {
             if own.value.is_empty() || (their.by > own.by && !their.value.is_empty()) {
@@ -326,9 +340,18 @@ impl Progress {
         if self.is_earlier_try(at) {
             // The requeue was read first, when no run was known.
             self.requeues = self.requeues.max(u32::from(!self.requeue_undone));
+            self.earlier_run_at(at, |run| run.beginning.report(at, by));
             return;
         }
         self.beginning.report(at, by);
+    }
+
+    /// Process the hosts of an event of this time.
+    fn ran_on_at(&mut self, content: &Content, at: Time, by: Authority) {
+        match self.is_earlier_try(at) {
+            true => self.earlier_run_at(at, |run| run.ran_on(content)),
+            false => self.ran_on(content, by),
+        }
     }
 
     fn ran_on(&mut self, content: &Content, by: Authority) {

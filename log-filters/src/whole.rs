@@ -10,9 +10,9 @@ use wire::event::Outcome;
 
 /// Combine `own` with its parts; unchanged if there are none.
 pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Call {
-    let (mut open, mut running, mut any) = (false, own.state == State::Running, false);
+    let (mut open, mut running, mut count) = (false, own.state == State::Running, 0);
     for part in parts {
-        any = true;
+        count += 1;
         open |= part.state != State::Ended;
         running |= part.state == State::Running;
         own.started = [own.started, part.started].into_iter().flatten().min();
@@ -27,9 +27,10 @@ pub(crate) fn with_parts(mut own: Call, parts: impl Iterator<Item = Call>) -> Ca
             }
         }
     }
-    if !any {
+    if count == 0 {
         return own;
     }
+    own.details.get_or_insert_default().parts = count;
     own.tries = own.tries.max(u32::from(own.started.is_some()));
     own.state = match (open, running) {
         (false, _) => State::Ended,

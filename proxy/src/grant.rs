@@ -46,7 +46,7 @@ const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
 
 /// Methods of class logs. Recordings contain events as well as samples; the summary names users and their
 /// calls; the error of a module may contain data that it received.
-const LOGS: [&str; 12] = [
+const LOGS: [&str; 14] = [
     "sensor.events",
     "sensor.calls",
     "sensor.files",
@@ -59,6 +59,8 @@ const LOGS: [&str; 12] = [
     "domain.events",
     "domain.calls",
     "domain.summary",
+    "jobs.get",
+    "jobs.search",
 ];
 
 /// The method that knows the hosts of a domain.

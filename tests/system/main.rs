@@ -17,6 +17,7 @@ mod hostile_filters;
 mod interop;
 #[cfg(feature = "clients")]
 mod interop_proxy;
+mod jobs;
 mod kill9;
 mod kill9_history;
 #[cfg(feature = "matrix")]

@@ -12,9 +12,10 @@ use wire::event::{Kind, Outcome};
 /// Commands of other programs, and what to use here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
-        &["job", "jobs", "qstat", "squeue", "queue", "transfers", "requests", "bjobs", "condor_q"],
-        "visperf calls lists jobs, transfers and requests",
+        &["qstat", "squeue", "sacct", "queue", "bjobs", "condor_q"],
+        "visperf jobs lists jobs, visperf job show JOB shows one",
     ),
+    (&["transfers", "requests"], "visperf calls lists transfers and requests, and jobs too"),
     (&["node", "nodes", "machines", "members"], "visperf hosts lists the hosts of the domain"),
     (
         &["status", "health", "stat"],
@@ -56,15 +57,16 @@ const COMMANDS: &[(&[&str], &str)] = &[
 /// Options of other programs, by command, and what to use here.
 const OPTIONS: &[(&[&str], &[&str], &str)] = &[
     (
-        &["calls"],
+        &["calls", "jobs"],
         &["--status"],
         "--in waiting, running or ended; --outcome ok, failed, cancelled, timeout, node_fail or finished",
     ),
     (&["events"], &["--tail"], "--follow shows events as they come, --limit N the newest N"),
-    (&["events", "calls"], &["-n", "--last", "--count", "--head"], "--limit N"),
-    (&["events", "calls"], &["--node", "--on-host", "--machine"], "--host HOST"),
-    (&["events", "calls"], &["--after"], "--since TIME"),
-    (&["events", "calls"], &["--to", "--before"], "--until TIME"),
+    (&["jobs"], &["--partition", "-p"], "--queue QUEUE"),
+    (&["events", "calls", "jobs"], &["-n", "--last", "--count", "--head"], "--limit N"),
+    (&["events", "calls", "jobs"], &["--node", "--on-host", "--machine"], "--host HOST"),
+    (&["events", "calls", "jobs"], &["--after"], "--since TIME"),
+    (&["events", "calls", "jobs"], &["--to", "--before"], "--until TIME"),
     (&["events"], &["--type", "--event"], "--kind KIND"),
     (&["events"], &["--grep", "--search", "--match", "--text"], "--regex REGEX"),
     (&["up", "sensor", "directory"], &["--port", "-p"], "--listen 127.0.0.1:PORT"),
@@ -83,12 +85,18 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
     };
     let command = arguments.iter().find(|argument| !argument.starts_with('-')).map_or("", String::as_str);
     let hint = if error.kind() == ErrorKind::InvalidSubcommand {
-        text(ContextKind::InvalidSubcommand).and_then(|word| meant_command(&word))
+        text(ContextKind::InvalidSubcommand).and_then(|word| match command {
+            "job" => meant_value(command, &word),
+            _ => meant_command(&word),
+        })
     } else if error.kind() == ErrorKind::UnknownArgument {
         text(ContextKind::InvalidArg).and_then(|word| match word.starts_with('-') {
             true => meant_option(command, &word),
             false => meant_value(command, &word),
         })
+    } else if error.kind() == ErrorKind::MissingRequiredArgument && command == "jobs" {
+        let is_login = arguments.iter().any(|argument| argument.starts_with("--account"));
+        is_login.then(|| "visperf jobs --charged-to ACCOUNT; --account is a login at a proxy".to_owned())
     } else {
         None
     };
@@ -102,17 +110,17 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
 }
 
 /// Hint for a state or outcome of calls that was given as a folder (`--state failed`).
-pub(crate) fn meant_state(word: &str) -> Option<String> {
+pub(crate) fn meant_state(command: &str, word: &str) -> Option<String> {
     if State::ALL.iter().any(|state| state.as_str() == word) {
-        return Some(format!("visperf calls --in {word}"));
+        return Some(format!("visperf {command} --in {word}"));
     }
     let is_outcome = Outcome::ALL.iter().any(|outcome| outcome.as_str() == word);
-    is_outcome.then(|| format!("visperf calls --outcome {word}"))
+    is_outcome.then(|| format!("visperf {command} --outcome {word}"))
 }
 
 fn meant_command(word: &str) -> Option<String> {
     let of_word = COMMANDS.iter().find(|(words, _)| words.contains(&word));
-    of_word.map(|(_, hint)| (*hint).to_owned()).or_else(|| meant_state(word))
+    of_word.map(|(_, hint)| (*hint).to_owned()).or_else(|| meant_state("jobs", word))
 }
 
 fn meant_option(command: &str, option: &str) -> Option<String> {
@@ -131,9 +139,11 @@ fn meant_value(command: &str, word: &str) -> Option<String> {
     let is_plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-*".contains(&byte));
     match command {
         _ if !is_plain => None,
-        "calls" => meant_state(word).or_else(|| Some(chosen(command, word, digits))),
+        "calls" => meant_state(command, word).or_else(|| Some(chosen(command, word, digits))),
+        "jobs" => Some(meant_state(command, word).unwrap_or_else(|| chosen_job(word, digits))),
+        "job" => Some(format!("visperf job show {word}")),
         "events" if is_kind => Some(format!("visperf events --kind {word}")),
-        "events" => Some(meant_state(word).unwrap_or_else(|| chosen(command, word, digits))),
+        "events" => Some(meant_state("calls", word).unwrap_or_else(|| chosen(command, word, digits))),
         "hosts" | "summary" => Some(format!(
             "visperf calls --host {word}, visperf events --host {word}: what happened on one host"
         )),
@@ -144,6 +154,15 @@ fn meant_value(command: &str, word: &str) -> Option<String> {
         "up" | "sensor" => Some(format!("visperf {command} --tail {word}")),
         "config" => Some(format!("visperf config check {word}")),
         _ => None,
+    }
+}
+
+fn chosen_job(word: &str, digits: bool) -> String {
+    match digits || word.contains(':') {
+        true => format!("visperf job show {word}"),
+        false => format!(
+            "visperf jobs --user {word}, --host {word}, --queue {word}, --charged-to {word} or --name {word}"
+        ),
     }
 }
 
@@ -175,13 +194,19 @@ mod tests {
     #[test]
     fn a_word_of_other_programs_leads_to_the_command_that_does_it() {
         for (line, hint) in [
-            ("jobs", "tip: visperf calls lists jobs"),
-            ("job", "visperf calls"),
+            ("squeue", "tip: visperf jobs lists jobs"),
+            ("transfers", "visperf calls"),
+            ("jobs failed", "visperf jobs --outcome failed"),
+            ("jobs 17", "visperf job show 17"),
+            ("jobs mrossi", "--user mrossi"),
+            ("job 17", "visperf job show 17"),
+            ("jobs --partition long", "--queue QUEUE"),
+            ("jobs --account physics", "--charged-to ACCOUNT"),
             ("nodes", "visperf hosts"),
             ("status", "visperf info"),
             ("load", "visperf metrics"),
             ("tail x.log", "visperf up --tail FILE"),
-            ("running", "visperf calls --in running"),
+            ("running", "visperf jobs --in running"),
             ("calls failed", "tip: visperf calls --outcome failed"),
             ("calls waiting", "visperf calls --in waiting"),
             ("calls slurm:17", "visperf calls --call slurm:17"),

@@ -2,18 +2,24 @@
 //!
 //! Pure. Not here: the joining (`log_filters::join`).
 
+pub mod job;
+
 use crate::event::Outcome;
 use crate::time::Time;
 use compact_str::CompactString;
+use job::{Fact, JobDetails};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// State of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "CallState")]
 pub enum State {
     /// Known, not running yet.
+    #[default]
     Waiting,
     /// Started, not ended.
     Running,
@@ -77,6 +83,10 @@ pub struct Call {
     pub tries: u32,
     /// Number of events.
     pub events: u32,
+    /// What logs state of a job besides; `None` of a transfer, and where it is not known. Not part of the encoded call:
+    /// older versions have calls without it, so it is written beside or after them.
+    #[serde(skip)]
+    pub details: Option<Box<JobDetails>>,
 }
 
 impl Call {
@@ -85,6 +95,18 @@ impl Call {
     pub fn has_number(&self, job: &str) -> bool {
         let rest = self.job.strip_prefix(job).filter(|_| !job.is_empty());
         self.job == job || rest.is_some_and(|rest| rest.starts_with(PART_MARKS))
+    }
+
+    /// Returns what logs state of a job.
+    #[must_use]
+    pub fn fact(&self, fact: Fact) -> Option<&str> {
+        self.details.as_ref()?.text(fact)
+    }
+
+    /// Whether it is a job: not a transfer, nor a whole that consists of other jobs.
+    #[must_use]
+    pub fn is_job(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.parts == 0)
     }
 
     /// Returns the latest time of the call; `None` if it has none.

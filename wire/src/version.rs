@@ -131,8 +131,8 @@ pub const HISTORY: Format = Format { name: "history", first: 1, written: 2, newe
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 
 /// Database of ended calls; its own table of migrations has the number. Version 2 can be copied,
-/// version 3 has what filters look at in fewer places.
-pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 3, newest: 3 };
+/// version 3 has what filters look at in fewer places, version 4 the details of jobs.
+pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 4, newest: 4 };
 
 /// All formats that carry a version.
 pub const FORMATS: [Format; 27] = [

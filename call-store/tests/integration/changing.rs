@@ -109,7 +109,7 @@ fn a_database_of_a_later_version_is_an_error_and_stays_as_it_is() {
         for change in [
             "ALTER TABLE call ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
-                VALUES (4, 'colours', TRUE, x'00', 1)",
+                VALUES (5, 'colours', TRUE, x'00', 1)",
         ] {
             sqlx::query(change).execute(&mut later).await.unwrap();
         }
@@ -148,5 +148,24 @@ fn damage_is_an_error_and_nothing_is_overwritten() {
         assert!(store.page(&CallsParams::default(), &Owners::All, None, 1).await.is_err());
         std::fs::remove_file(&path).unwrap();
         store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_row_from_before_gets_its_details_although_nothing_else_changed() {
+    let (_folder, store) = store();
+    block_on(async {
+        let call = left(1, 100);
+        store.apply(&storing(vec![call.clone()]), now()).await.unwrap();
+        let mut known = call;
+        known.call.details = Some(Box::default());
+        store.apply(&storing(vec![known.clone()]), now()).await.unwrap();
+        assert_eq!(all(&store).await.calls, [known.call.clone()]);
+        // Details that only a later version can read leave the call without any.
+        let options = SqliteConnectOptions::new().filename(store.path());
+        let mut later = SqliteConnection::connect_with(&options).await.unwrap();
+        sqlx::query("UPDATE call SET details = x'ff'").execute(&mut later).await.unwrap();
+        later.close().await.unwrap();
+        assert_eq!(all(&store).await.calls, [left(1, 100).call]);
     });
 }

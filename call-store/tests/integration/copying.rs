@@ -44,6 +44,8 @@ fn a_copy_has_every_call_and_finds_it_in_the_same_ways() {
             CallsParams { on_host: Some("wn1".to_owned()), ..CallsParams::default() },
             CallsParams { job: Some("17".to_owned()), ..CallsParams::default() },
             CallsParams { name: Some("rel*".to_owned()), ..CallsParams::default() },
+            CallsParams { account: Some("physics".to_owned()), ..CallsParams::default() },
+            CallsParams { queue: Some("long".to_owned()), jobs_only: true, ..CallsParams::default() },
         ] {
             let (copied, truth) = (found(&to, params.clone()).await, found(&from, params).await);
             assert!(truth.total > 0);

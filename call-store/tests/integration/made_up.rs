@@ -9,8 +9,10 @@ use log_filters::join::changes::{CallChanges, FormerId};
 use std::future::Future;
 use std::time::Duration;
 use tempfile::TempDir;
-use wire::call::{Call, State, StoredCall};
-use wire::event::Outcome;
+use wire::call::job::{Fact, JobDetails, Line, Run, Statement};
+use wire::call::{Authority, Call, State, StoredCall};
+use wire::event::{Id, Outcome};
+use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
 /// Start of the time in which the calls run.
@@ -63,6 +65,7 @@ pub(crate) fn left(number: u32, ended_secs: i64) -> StoredCall {
         reason: CompactString::default(),
         tries: 1,
         events: 3,
+        details: None,
     };
     StoredCall { first: time(ended_secs - 12), aliases: Vec::new(), call }
 }
@@ -84,12 +87,32 @@ pub(crate) fn random_calls(rng: &mut Rng, count: u32) -> Vec<StoredCall> {
         call.hosts = (0..rng.usize(0..3))
             .map(|_| ["wn1.site.org", "wn2", "wn1.far.org"][rng.usize(0..3)].into())
             .collect();
+        call.details = random_details(rng).map(Box::new);
         if rng.u8(0..50) == 0 {
             (call.submitted, call.started, call.ended) = (None, None, None);
         }
         left
     };
     (0..count).map(random).collect()
+}
+
+/// Details of a job, of an array, or none.
+fn random_details(rng: &mut Rng) -> Option<JobDetails> {
+    let event = Id { sensor: SensorKey(rng.u64(..)), generation: Generation(3), offset: 70, number: 0 };
+    let mut facts = Vec::new();
+    for (fact, values) in [
+        (Fact::Account, &["physics", "bio", ""]),
+        (Fact::Queue, &["long", "short", ""]),
+        (Fact::Cpus, &["1", "64", ""]),
+    ] {
+        let value = values[rng.usize(0..3)];
+        if !value.is_empty() {
+            facts.push(Statement { fact, value: value.into(), by: Authority::Accounting, line: 0 });
+        }
+    }
+    let lines = vec![Line { event, time: time(5) }];
+    let runs = vec![Run { hosts: vec!["wn9".into()], ..Run::default() }; rng.usize(0..2)];
+    (rng.u8(0..4) > 0).then(|| JobDetails { facts, lines, runs, parts: u32::from(rng.u8(0..9) == 0) })
 }
 
 /// Changes that store these calls.

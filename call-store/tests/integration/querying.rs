@@ -9,6 +9,7 @@ use sqlx::{Connection, SqliteConnection};
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::StoredCall;
+use wire::call::job::Fact;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
@@ -36,6 +37,9 @@ fn fits(left: &StoredCall, params: &CallsParams) -> bool {
         && params.name.as_ref().is_none_or(|name| matches(name, &call.name))
         && params.job.as_ref().is_none_or(|job| is_of_job(left, job))
         && params.user.as_ref().is_none_or(|user| call.user == *user)
+        && params.account.as_ref().is_none_or(|account| call.fact(Fact::Account) == Some(account))
+        && params.queue.as_ref().is_none_or(|queue| call.fact(Fact::Queue) == Some(queue))
+        && (!params.jobs_only || call.details.as_ref().is_some_and(|details| details.parts == 0))
         && params.on_host.as_ref().is_none_or(on)
         && params.state.is_none_or(|state| call.state == state)
         && (params.outcome.is_empty()
@@ -45,6 +49,7 @@ fn fits(left: &StoredCall, params: &CallsParams) -> bool {
 }
 
 fn random_params(rng: &mut Rng) -> CallsParams {
+    let jobs_only = rng.u8(0..3) == 0;
     let mut chosen = |from: &[&str]| (rng.u8(0..3) == 0).then(|| (*rng.choice(from).unwrap()).to_owned());
     CallsParams {
         call: chosen(&[
@@ -60,6 +65,9 @@ fn random_params(rng: &mut Rng) -> CallsParams {
         name: chosen(&["relax", "relax*", "*", "rel?x", "*[1]", "", "nothing*", "*l*x*"]),
         job: chosen(&["17", "3", "3_1", "31", "nothing"]),
         user: chosen(&["ada", "bob", "", "eve"]),
+        account: chosen(&["physics", "bio", "law"]),
+        queue: chosen(&["long", "short", "none"]),
+        jobs_only,
         on_host: chosen(&["wn1", "wn1.site.org", "wn2", "wn3"]),
         state: (rng.u8(0..4) == 0).then(|| State::ALL[rng.usize(0..3)]),
         outcome: (0..rng.usize(0..3)).map(|_| *rng.choice(Outcome::ALL).unwrap()).collect(),
@@ -119,7 +127,7 @@ fn pages_equal_the_truth_for_any_filters() {
             }
         }
         let mut found = 0;
-        for _ in 0..250 {
+        for _ in 0..400 {
             let params = random_params(&mut rng);
             let owners = random_owners(&mut rng);
             let is_wanted = |left: &&StoredCall| fits(left, &params) && is_owned(&left.call, &owners);

@@ -92,6 +92,7 @@ impl<'a> Columns<'a> {
             reason: reason.into(),
             tries,
             events,
+            details: None,
         }
     }
 }

@@ -10,9 +10,10 @@ use crate::filter::{ALSO_MAX, CallChoice, Calls, EventSpec, Filter, Rule};
 use crate::found::{Change, Found};
 use crate::memory::Entry;
 use crate::value;
-use compact_str::CompactString;
+use compact_str::{CompactString, ToCompactString};
 use std::sync::Arc;
 use wire::call::Keys;
+use wire::call::job::Fact;
 use wire::event::{Content, Kind, Outcome, Value};
 use wire::time::Time;
 
@@ -201,6 +202,10 @@ fn make_event(
     content.submitted = moment(&spec.submitted);
     content.started = moment(&spec.started);
     content.ended = moment(&spec.ended);
+    if let Some(eligible) = moment(&spec.eligible) {
+        let secs = eligible.micros().div_euclid(1_000_000).to_compact_string();
+        content.attributes.push((Fact::Eligible.as_str().into(), Value::Text(secs)));
+    }
     fill_parties(&mut content);
     imply(filter, spec, &mut content);
     let keys = keys(engine, filter, spec, context, &content);

@@ -171,6 +171,7 @@ fn event_spec(
         outcome: optional(place, raw.outcome, slot)?,
         time: optional(place, raw.time, slot)?,
         submitted: optional(place, raw.submitted, slot)?,
+        eligible: optional(place, raw.eligible, slot)?,
         started: optional(place, raw.started, slot)?,
         ended: optional(place, raw.ended, slot)?,
         attributes: table(place, raw.attributes, slot)?,

@@ -145,6 +145,7 @@ pub(crate) struct EventSpec {
     pub(crate) outcome: Option<Expression>,
     pub(crate) time: Option<Expression>,
     pub(crate) submitted: Option<Expression>,
+    pub(crate) eligible: Option<Expression>,
     pub(crate) started: Option<Expression>,
     pub(crate) ended: Option<Expression>,
     pub(crate) attributes: Vec<(CompactString, Expression)>,

@@ -4,27 +4,39 @@
 //! and where the state is stored.
 
 use super::{CALLS_DEFAULT, Entry, Joiner, bear};
+use crate::details::Details;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use wire::at_end::AtEnd;
 
 /// Stored form; the entries are owned when it is read and borrowed when it is written.
 #[derive(Serialize, Deserialize)]
-struct Snapshot<E> {
+struct Snapshot<E, D> {
     entries: Vec<E>,
     calls_max: u64,
     dropped: u64,
+    /// Places of those entries that are jobs, and their details.
+    jobs: AtEnd<Vec<(u32, Option<D>)>>,
 }
 
 impl Serialize for Joiner {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let entries: Vec<_> = self.entries.values().collect();
-        Snapshot { entries, calls_max: self.calls_max as u64, dropped: self.dropped }.serialize(to)
+        let jobs = (0..).zip(self.entries.values()).filter(|(_, entry)| entry.progress.is_job);
+        let jobs = AtEnd(Some(jobs.map(|(at, entry)| (at, entry.progress.details.as_deref())).collect()));
+        Snapshot { entries, calls_max: self.calls_max as u64, dropped: self.dropped, jobs }.serialize(to)
     }
 }
 
 impl<'de> Deserialize<'de> for Joiner {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Joiner, D::Error> {
-        let Snapshot { entries, calls_max, dropped } = Snapshot::<Entry>::deserialize(from)?;
+        let Snapshot { mut entries, calls_max, dropped, jobs } =
+            Snapshot::<Entry, Box<Details>>::deserialize(from)?;
+        for (at, details) in jobs.0.unwrap_or_default() {
+            if let Some(entry) = usize::try_from(at).ok().and_then(|at| entries.get_mut(at)) {
+                (entry.progress.is_job, entry.progress.details) = (true, details);
+            }
+        }
         let mut joiner = Joiner::new(usize::try_from(calls_max).unwrap_or(CALLS_DEFAULT));
         joiner.dropped = dropped;
         for entry in entries {

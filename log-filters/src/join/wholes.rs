@@ -23,6 +23,9 @@ impl Joiner {
         let mut call = whole::with_parts(entry.progress.call(), parts);
         if let Some(parent) = self.parent(entry).map(|slot| self.entries[&slot].progress.call()) {
             call.submitted = call.submitted.or(parent.submitted);
+            if let (Some(own), Some(whole)) = (&mut call.details, &parent.details) {
+                own.inherit(whole);
+            }
             for (own, whole) in
                 [(&mut call.user, parent.user), (&mut call.name, parent.name), (&mut call.from, parent.from)]
             {

@@ -5,14 +5,13 @@
 
 use super::Progress;
 use crate::beginning::Beginning;
+use crate::earlier_runs::{EarlierRun, SAME_REQUEUE_MICROS};
 use crate::ending::Ending;
 use crate::reported_value::ReportedValue;
 use wire::call::Authority;
 use wire::event::{Content, Outcome};
 use wire::time::Time;
 
-/// Two logs may print one requeue with times that differ by this.
-const SAME_REQUEUE_MICROS: i64 = 2_000_000;
 /// How long after a requeue a host may report the end of that run: Slurm kills after 30 s and stops waiting
 /// after 60 s.
 const LATE_END_OF_RUN_MICROS: i64 = 120_000_000;
@@ -38,6 +37,7 @@ impl Progress {
     pub(super) fn end(&mut self, content: &Content, by: Authority) {
         let at = content.ended.unwrap_or(content.time);
         if self.is_earlier_try(at) {
+            self.earlier_run_at(at, |run| run.end(content, by));
             return;
         }
         if let Some(started) = content.started {
@@ -51,6 +51,11 @@ impl Progress {
             self.ending = Ending::default();
         }
         self.ending.report(content, by);
+        if self.is_end_of_earlier_run()
+            && let Some(run) = self.details.as_mut().and_then(|details| details.earlier.last())
+        {
+            run.end(content, by);
+        }
     }
 
     /// Process the start in an end record. It voids a requeue in between: a running job that is removed is
@@ -62,6 +67,9 @@ impl Progress {
             }
             self.requeues = self.requeues.saturating_sub(1);
             self.requeue_undone = true;
+            if let (Some(details), Some(requeue)) = (&mut self.details, self.last_requeue) {
+                details.earlier.remove(requeue);
+            }
         }
         self.beginning.report_by_end(at, by);
     }
@@ -87,10 +95,12 @@ impl Progress {
         }
         if self.started().is_some_and(|started| started > at) {
             self.requeues += 1;
+            self.add_earlier_run(EarlierRun { requeued: at, ..EarlierRun::default() });
             return;
         }
         if self.started().is_some() || self.selected().is_some() {
             self.requeues += 1;
+            self.add_earlier_run(self.run_until(at));
         }
         self.last_requeue = self.last_requeue.max(Some(at));
         self.requeue_undone = false;
@@ -105,6 +115,30 @@ impl Progress {
         self.beginning = Beginning::default();
         self.ending = Ending::default();
         self.hosts = ReportedValue::default();
+    }
+
+    /// The present run, which a requeue ended.
+    fn run_until(&self, requeued: Time) -> EarlierRun {
+        let is_of_run = |ended: Time| ended.micros() <= requeued.micros() + SAME_REQUEUE_MICROS;
+        EarlierRun {
+            requeued,
+            beginning: self.beginning.clone(),
+            ending: self.ending.clone().only_if(is_of_run),
+            hosts: self.hosts.value.clone(),
+        }
+    }
+
+    fn add_earlier_run(&mut self, run: EarlierRun) {
+        if self.is_job {
+            self.details.get_or_insert_default().earlier.add(run);
+        }
+    }
+
+    /// Changes the earlier run that went on at this time, if it is known.
+    pub(super) fn earlier_run_at(&mut self, at: Time, change: impl FnOnce(&mut EarlierRun)) {
+        if let Some(run) = self.details.as_mut().and_then(|details| details.earlier.at(at)) {
+            change(run);
+        }
     }
 
     /// Process a selection or a start: a job with a cancellation request continues after all, and an end

@@ -279,3 +279,71 @@ fn an_array_stands_as_its_tasks_do() {
         );
     }
 }
+
+/// Events of a job that was requeued twice: by an operator, and because its host was lost.
+fn requeued() -> Vec<Found> {
+    let of = |kind: Kind, secs: i64, host: &str, attributes: &[(&str, &str)]| {
+        let mut found = event("slurm", "7", kind, secs * 1_000_000, Naming::Unique);
+        let text = |text: &str| wire::event::Value::Text(text.into());
+        let own = attributes.iter().map(|(name, value)| ((*name).into(), text(value)));
+        found.content.attributes = own.collect();
+        if !host.is_empty() {
+            found.content.attributes.push(("host".into(), text(host)));
+        }
+        found
+    };
+    let mut lost = of(Kind::JobEnd, 50, "wn2", &[]);
+    lost.content.outcome = Some(Outcome::NodeFail);
+    let mut end = of(Kind::JobEnd, 80, "wn3", &[("cpus", "4")]);
+    end.content.outcome = Some(Outcome::Ok);
+    vec![
+        of(Kind::JobSubmit, 0, "", &[("queue", "long"), ("account", "physics")]),
+        of(Kind::JobStart, 10, "wn1", &[("cpus", "2")]),
+        of(Kind::JobRequeue, 20, "", &[]),
+        of(Kind::JobStart, 30, "wn2", &[("cpus", "4")]),
+        lost,
+        of(Kind::JobRequeue, 51, "", &[]),
+        of(Kind::JobStart, 60, "wn3", &[]),
+        end,
+    ]
+}
+
+#[test]
+fn a_requeued_job_has_its_runs_and_facts_also_after_a_restart() {
+    use wire::call::job::Fact;
+    let mut joiner = Joiner::new(9);
+    for found in &requeued() {
+        joiner.join(found, id(0, found));
+    }
+    let call = joiner.get("slurm:7").unwrap();
+    let again: Joiner = postcard::from_bytes(&postcard::to_stdvec(&joiner).unwrap()).unwrap();
+    assert_eq!(again.get("slurm:7"), Some(call.clone()));
+    let secs = |time: Option<Time>| time.map(|time| time.micros() / 1_000_000);
+    assert_eq!((secs(call.started), call.tries, call.outcome), (Some(60), 3, Some(Outcome::Ok)));
+    let details = call.details.as_deref().unwrap();
+    let runs: Vec<_> = details
+        .runs
+        .iter()
+        .map(|run| (secs(run.started), secs(run.ended), run.outcome, run.hosts[0].as_str()))
+        .collect();
+    assert_eq!(
+        runs,
+        [(Some(10), Some(20), None, "wn1"), (Some(30), Some(50), Some(Outcome::NodeFail), "wn2")]
+    );
+    let facts = [Fact::Queue, Fact::Account, Fact::Cpus, Fact::Memory].map(|fact| details.text(fact));
+    assert_eq!(facts, [Some("long"), Some("physics"), Some("4"), None]);
+    assert_eq!(details.line(Fact::Cpus).map(|line| line.time.micros() / 1_000_000), Some(80));
+}
+
+#[test]
+fn a_transfer_is_no_job_and_an_array_is_its_tasks() {
+    let mut joiner = Joiner::new(9);
+    let transfer = event("gridftp", "1", Kind::TransferStart, 1, Naming::Unique);
+    joiner.join(&transfer, id(0, &transfer));
+    assert!(!joiner.get("gridftp:1").unwrap().is_job());
+    for found in &array() {
+        joiner.join(found, id(0, found));
+    }
+    let is_job = |id: &str| joiner.get(id).unwrap().is_job();
+    assert!(is_job("ge:6.1") && is_job("ge:6.3") && !is_job("ge:6"));
+}

@@ -20,6 +20,7 @@ mod collection;
 mod columns;
 mod engine;
 mod first_lines;
+mod job_facts;
 mod joining;
 mod labels;
 mod limits;

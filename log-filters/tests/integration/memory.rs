@@ -11,7 +11,7 @@ use wire::id::{Generation, SensorKey};
 use wire::time::Time;
 
 /// Most bytes a call of two names, with a host, a user and a name takes, all indexes counted.
-const CALL_LEN_MAX_BYTES: u64 = 1_010;
+const CALL_LEN_MAX_BYTES: u64 = 1_020;
 
 fn event(number: u64, kind: Kind, secs: i64, naming: Naming) -> Found {
     let mut content = Content::new(kind, Time::from_micros((1_795_176_000 + secs) * 1_000_000));

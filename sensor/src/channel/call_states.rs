@@ -66,6 +66,7 @@ mod tests {
             reason: CompactString::default(),
             tries: 0,
             events: 0,
+            details: None,
         }
     }
 

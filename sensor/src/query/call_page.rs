@@ -153,6 +153,7 @@ mod tests {
             reason: none(),
             tries: 1,
             events: 1,
+            details: None,
         }
     }
 

@@ -36,6 +36,20 @@ pub enum Memory {
     Domain(Handle),
 }
 
+/// Page of calls.
+pub(super) struct CallPage {
+    /// Calls in the requested order.
+    pub(super) calls: Vec<Call>,
+    /// Number of matching calls on all pages, or of those that were counted.
+    pub(super) total: u64,
+    /// Whether there may be more than `total`.
+    pub(super) is_more: bool,
+    /// Latest time of the oldest stored call.
+    pub(super) stored_since: Option<UnixTime>,
+    /// Cursor of the next page.
+    pub(super) next: Option<String>,
+}
+
 /// Calls in memory and those that were stored.
 #[derive(Clone)]
 pub struct KnownCalls {
@@ -61,11 +75,7 @@ pub(super) fn method_of_domain(known: &KnownCalls) -> Method {
         let (known, viewer) = (known.clone(), caller.viewer);
         async move {
             let calls = known.answer(&params, viewer).await?;
-            let unheard = match &known.memory {
-                Memory::Own(_) => Vec::new(),
-                Memory::Domain(service) => silent_hosts(service).await,
-            };
-            Ok(Calls { unheard, ..calls })
+            Ok(Calls { unheard: known.unheard().await, ..calls })
         }
     })
 }
@@ -87,19 +97,33 @@ impl Memory {
 
 impl KnownCalls {
     async fn answer(&self, params: &CallsParams, viewer: Viewer) -> Result<Calls, Fault> {
+        let owners = owners(viewer).await;
+        let page = self.page(params, &owners).await?;
+        Ok(Calls {
+            calls: page.calls.iter().map(api::Call::from).collect(),
+            total: page.total,
+            total_is_more: page.is_more,
+            stored_since: page.stored_since,
+            stored_own_only: self.history.is_some() && owners != Owners::All,
+            next: page.next,
+            unheard: Vec::new(),
+        })
+    }
+
+    /// Reads a page: stored calls of these users, and those in memory.
+    pub(super) async fn page(&self, params: &CallsParams, owners: &Owners) -> Result<CallPage, Fault> {
         let Some(history) = &self.history else { return to_page(self.in_memory(params).await?, params) };
         let place = cursor(params)?.map(|cursor| cursor.place());
-        let owners = owners(viewer).await;
         let is_stored = matches!(history.store_changes().await, Ok(true));
         let mut calls = self.in_memory(params).await?;
         // One more, which shows that there is a next page.
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX).saturating_add(1);
-        let stored = match history.store().page(params, &owners, place.as_ref(), limit).await {
+        let stored = match history.store().page(params, owners, place.as_ref(), limit).await {
             Ok(stored) => {
                 let stored = self.without_those_in_memory(stored, is_stored).await?;
                 if is_stored {
                     let oldest = history.size().and_then(|size| size.oldest);
-                    leave_not_stored(&mut calls, &stored, &owners, oldest);
+                    leave_not_stored(&mut calls, &stored, owners, oldest);
                 }
                 stored
             }
@@ -112,9 +136,16 @@ impl KnownCalls {
         let (total, is_more) = (calls.len() as u64 + stored.total, stored.is_more);
         calls.extend(stored.calls);
         let stored_since = history.size().and_then(|size| size.oldest).map(UnixTime);
-        let stored_own_only = owners != Owners::All;
         let page = to_page(calls, params)?;
-        Ok(Calls { total, total_is_more: is_more, stored_since, stored_own_only, ..page })
+        Ok(CallPage { total, is_more, stored_since, ..page })
+    }
+
+    /// Returns the hosts whose calls may be missing.
+    pub(super) async fn unheard(&self) -> Vec<String> {
+        match &self.memory {
+            Memory::Own(_) => Vec::new(),
+            Memory::Domain(service) => silent_hosts(service).await,
+        }
     }
 
     /// Returns the matching calls in memory. It is locked while they are selected, not while they are sorted and
@@ -148,7 +179,7 @@ fn runs_again(stored: &Call, joiner: &Joiner) -> bool {
 }
 
 /// Whose stored calls this viewer gets.
-async fn owners(viewer: Viewer) -> Owners {
+pub(super) async fn owners(viewer: Viewer) -> Owners {
     match viewer {
         Viewer::Trusted | Viewer::Owner(_) => Owners::All,
         Viewer::Anonymous => Owners::Only(Vec::new()),
@@ -189,17 +220,12 @@ fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
 }
 
 /// Returns one page of the calls, in the requested order.
-fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<Calls, Fault> {
+fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<CallPage, Fault> {
     let cursor = cursor(params)?;
     let total = calls.len() as u64;
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
     let (calls, next) = page(calls, params.order, cursor.as_ref(), limit);
-    Ok(Calls {
-        calls: calls.iter().map(api::Call::from).collect(),
-        total,
-        next: next.map(|next| next.to_string()),
-        ..Calls::default()
-    })
+    Ok(CallPage { calls, total, is_more: false, stored_since: None, next: next.map(|next| next.to_string()) })
 }
 
 /// Parses the cursor of the page; `None` for the first page.

@@ -15,6 +15,7 @@ use wire::api::entries::TakeParams;
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::history::{DomainHistoryParams, HistoryParams};
+use wire::api::jobs::{JobParams, JobsSearchParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
 use wire::api::process_history::ProcessHistoryParams;
@@ -53,6 +54,8 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<SummaryParams>(),
         Declaration::of::<DomainEventsParams>(),
         Declaration::of::<DomainCallsParams>(),
+        Declaration::of::<JobsSearchParams>(),
+        Declaration::of::<JobParams>(),
         Declaration::of::<DomainMetricsParams>(),
         Declaration::of::<DomainHistoryParams>(),
     ]

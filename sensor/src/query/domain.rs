@@ -5,6 +5,7 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::calls::{self, KnownCalls};
+use super::jobs;
 use crate::representative::hosts::{Liveness, Role, Unreported};
 use crate::representative::overview::Aggregate;
 use crate::representative::service::{Handle, NotServing};
@@ -94,6 +95,8 @@ impl Domain {
                 async move { own.summary().await }
             }),
             calls::method_of_domain(&self.calls),
+            jobs::search_method(&self.calls),
+            jobs::get_method(&self.calls),
         ]
     }
 

@@ -155,11 +155,12 @@ fn mean(series: &HistorySeries) -> f64 {
 }
 
 fn marks(found: &[(HostName, Mark)]) -> Vec<HistoryMark> {
-    let mark = |(_, mark): &(HostName, Mark)| match *mark {
-        Mark::Started(time) => HistoryMark { time: UnixTime(time), kind: MarkKind::Started, from: None },
-        Mark::ClockSetBack { from, to } => {
-            HistoryMark { time: UnixTime(to), kind: MarkKind::ClockSetBack, from: Some(UnixTime(from)) }
-        }
+    let mark = |(host, mark): &(HostName, Mark)| {
+        let (kind, time, from) = match *mark {
+            Mark::Started(time) => (MarkKind::Started, time, None),
+            Mark::ClockSetBack { from, to } => (MarkKind::ClockSetBack, to, Some(UnixTime(from))),
+        };
+        HistoryMark { time: UnixTime(time), kind, from, host: Some(host.to_string()) }
     };
     found.iter().map(mark).collect()
 }

@@ -34,6 +34,7 @@ use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::Writer;
 use wire::api::calls::CallsParams;
+use wire::call::job::Fact;
 use wire::credential::{Role, Roles};
 use wire::event::{Event, Id, Outcome};
 use wire::id::{DomainName, SensorKey};
@@ -59,6 +60,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("calls", &[(CALL_HISTORY, 1)], calls),
     ("calls-copied", &[(CALL_HISTORY, 2)], calls),
     ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
+    ("calls-jobs", &[(CALL_HISTORY, 4)], calls_of_jobs),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -140,6 +142,21 @@ fn calls(state: &Path) {
     assert_eq!(ids(CallsParams { on_host: Some("node04".to_owned()), ..all }), ["slurm:10"]);
     let wanted = FetchCalls { held: Vec::new(), len_bytes: u32::MAX };
     assert_eq!(runtime.block_on(store.following(&wanted)).unwrap().calls.len(), 3);
+}
+
+/// The same calls, with what the log states of them: one was requeued.
+fn calls_of_jobs(state: &Path) {
+    calls(state);
+    let store = CallStore::new(&state.join("calls.db"), CallLimit { bytes: 1 << 30, age: Duration::MAX });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let params = CallsParams { account: Some("bio".to_owned()), jobs_only: true, ..CallsParams::default() };
+    let page = runtime.block_on(store.page(&params, &Owners::All, None, 10)).unwrap();
+    let [call] = page.calls.as_slice() else { panic!("{page:?}") };
+    let facts = [Fact::Queue, Fact::Cpus, Fact::Memory, Fact::Gpus].map(|fact| call.fact(fact).unwrap());
+    assert_eq!(facts, ["gpu", "8", "17179869184", "2"]);
+    let details = call.details.as_deref().unwrap();
+    assert_eq!((details.runs.len(), details.runs[0].hosts[0].as_str()), (1, "node02"));
+    assert!(details.line(Fact::Queue).is_some_and(|line| line.event.offset > 0), "{details:?}");
 }
 
 /// State of the issuer of `UT-ICL` on `h1`, which admitted `h2` and `h3` and revoked `h3`; it read five lines

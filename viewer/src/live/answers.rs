@@ -111,6 +111,7 @@ pub fn call(value: &Value) -> Call {
         reason: word("reason"),
         tries: number("tries"),
         events: number("events"),
+        details: None,
     }
 }
 

@@ -80,6 +80,7 @@ pub fn call(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
         reason: "".into(),
         tries: 1,
         events: 3,
+        details: None,
     }
 }
 

@@ -116,7 +116,7 @@ impl Target {
                     format!("\n  {}: no daemon wrote its address there", file.display())
                 }
                 false => {
-                    let meant = folder.to_str().and_then(wrong_word::meant_state);
+                    let meant = folder.to_str().and_then(|word| wrong_word::meant_state("jobs", word));
                     let meant = meant.map_or_else(String::new, |meant| format!("; was {meant} meant?"));
                     format!("\n  the state folder {}: there is no such folder{meant}", folder.display())
                 }

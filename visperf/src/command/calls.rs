@@ -5,11 +5,11 @@
 #[cfg(feature = "export")]
 mod exported;
 
-use crate::client::items;
 use crate::client::target::Target;
 use crate::client::{Client, PATIENCE};
 use crate::command::call_names;
-use crate::command::query::{self, LIMIT_MAX, note_missing, print_typed};
+use crate::command::pages::Pages;
+use crate::command::query::{note_missing, print_typed};
 use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
 use crate::output::call_table::{call_table, print_rows};
@@ -19,12 +19,12 @@ use ::client::typed::Answered;
 use clap::builder::TypedValueParser;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use std::collections::HashSet;
 use wire::api::Request;
 use wire::api::UnixTime;
 use wire::api::calls::{Call, CallOrder, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::call::State;
 use wire::event::Outcome;
+use wire::time::Time;
 
 /// Print the calls (jobs, transfers, requests) of the domain, newest first
 ///
@@ -86,24 +86,27 @@ pub(crate) struct Args {
     from: Option<String>,
 }
 
-fn states() -> impl TypedValueParser<Value = State> {
+pub(crate) fn states() -> impl TypedValueParser<Value = State> {
     let words = words(State::ALL.map(State::as_str));
     words
         .try_map(|word| State::ALL.into_iter().find(|state| state.as_str() == word).ok_or("expected a state"))
 }
 
-fn outcomes() -> impl TypedValueParser<Value = Outcome> {
+pub(crate) fn outcomes() -> impl TypedValueParser<Value = Outcome> {
     let words = words(Outcome::ALL.iter().map(|outcome| outcome.as_str()));
     words.try_map(|word| Outcome::from_word(&word).ok_or("expected an outcome"))
 }
 
 /// Refuse `--state running`, which names a folder, with a hint to `--in running`.
-fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
+pub(crate) fn refuse_state_of_calls(command: &str, target: &Target) -> Result<(), Failure> {
     let Some(folder) = target.named_state().filter(|folder| !folder.is_dir()) else { return Ok(()) };
-    let meant = match folder.to_str().and_then(wrong_word::meant_state) {
+    let meant = match folder.to_str().and_then(|word| wrong_word::meant_state(command, word)) {
         Some(meant) => format!("was {meant} meant?"),
         None => {
-            format!("for calls in a state use --in with one of {}", State::ALL.map(State::as_str).join(", "))
+            format!(
+                "for {command} in a state use --in with one of {}",
+                State::ALL.map(State::as_str).join(", ")
+            )
         }
     };
     Err(Failure::Usage(format!(
@@ -118,24 +121,30 @@ fn refuse_state_of_calls(target: &Target) -> Result<(), Failure> {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
-    refuse_state_of_calls(&args.query.target)?;
+    refuse_state_of_calls("calls", &args.query.target)?;
     #[cfg(feature = "export")]
     if let Some(place) = &args.from {
         let exported::Found { calls, exported } = exported::read(place, args)?;
         print(args, calls)?;
         return exported.finish();
     }
-    let Pages { calls, count: pages, last } = pages(args)?;
-    if let (true, Some(call)) = (calls.is_empty(), &params(args, None, 1).call) {
+    let mut client = Client::new(&args.query.target);
+    let ask = |cursor, limit| ask(&mut client, args, params(args, cursor, limit));
+    let pages = Pages::read(args.cursor.clone(), args.limit, ask)?;
+    if let (true, Some(call)) = (pages.items.is_empty(), &params(args, None, 1).call) {
         call_names::check(&args.query, &args.whose, args.local, call)?;
     }
-    let count = calls.len() as u64;
+    let left_out = pages.left_out();
+    let Pages { items: calls, last, .. } = pages;
     print(args, calls)?;
-    if let Some(text) = left_out(args, &last, count, pages) {
+    if let Some(text) = left_out {
         note(&text);
     }
     note_missing(&last.unheard);
-    note_end_of_past(args, &last);
+    note_end_of_past(args.between.since, last.stored_since);
+    if last.stored_own_only && args.between.since.is_some() {
+        note("older calls of other users are listed to root and operators only");
+    }
     Ok(())
 }
 
@@ -146,37 +155,6 @@ fn print(args: &Args, calls: Vec<(Call, Value)>) -> Result<(), Failure> {
         let zone = TimeZone::system();
         print_rows(call_table(&zone), calls.iter().cloned(), &zone, Some(times::now()), output)
     })
-}
-
-/// The calls of one or more pages.
-struct Pages {
-    /// Each call, and its JSON in the daemon's answer.
-    calls: Vec<(Call, Value)>,
-    count: usize,
-    /// The answer for the last page.
-    last: Calls,
-}
-
-/// Read as many pages as the limit needs. A call that changed between two pages is listed once. Oldest first:
-/// as it was last read. Newest first: as it was on its page, or not at all if its page was still to come.
-fn pages(args: &Args) -> Result<Pages, Failure> {
-    let mut client = Client::new(&args.query.target);
-    let (mut cursor, mut calls, mut count) = (args.cursor.clone(), Vec::<(Call, Value)>::new(), 0);
-    loop {
-        let left = args.limit - calls.len() as u64;
-        count += 1;
-        let params = params(args, cursor.take(), left.min(LIMIT_MAX));
-        let Answered { raw, typed: mut page } = ask(&mut client, args, params)?;
-        if !calls.is_empty() {
-            let again: HashSet<&str> = page.calls.iter().map(|call| call.id.as_str()).collect();
-            calls.retain(|(call, _)| !again.contains(call.id.as_str()));
-        }
-        calls.extend(std::mem::take(&mut page.calls).into_iter().zip(items(&raw, "calls")));
-        cursor.clone_from(&page.next);
-        if cursor.is_none() || calls.len() as u64 >= args.limit {
-            return Ok(Pages { calls, count, last: page });
-        }
-    }
 }
 
 fn ask(client: &mut Client, args: &Args, params: CallsParams) -> Result<Answered<Calls>, Failure> {
@@ -195,6 +173,9 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> CallsParams {
         name: args.name.clone(),
         job,
         user: args.user.clone(),
+        account: None,
+        queue: None,
+        jobs_only: false,
         on_host: args.host.clone(),
         state: args.within,
         outcome: args.outcome.clone(),
@@ -223,35 +204,11 @@ pub(crate) fn call_or_number(
 }
 
 /// Note on a period that begins before the oldest stored call.
-fn note_end_of_past(args: &Args, last: &Calls) {
-    let Some(since) = args.between.since else { return };
-    let zone = TimeZone::system();
-    let is_before = |oldest: &UnixTime| since < oldest.0;
-    if let Some(oldest) = last.stored_since.filter(is_before) {
-        note(&format!("the oldest stored call is of {}", times::to_second(oldest.0, &zone)));
-    }
-    if last.stored_own_only {
-        note("older calls of other users are listed to root and operators only");
-    }
-}
-
-/// Note on the calls that the last answer left out, and how to get them; from a daemon without cursors, at
-/// most as many as one answer has.
-fn left_out(args: &Args, last: &Calls, shown: u64, pages: usize) -> Option<String> {
-    let total = last.total;
-    match last.next.as_deref().map(wire::shell::quoted) {
-        Some(next) if last.total_is_more => {
-            Some(format!("{shown} of more than {total} calls; --cursor {next} shows those that follow"))
-        }
-        Some(next) if args.cursor.is_none() => Some(format!(
-            "{shown} of {total} calls; --limit {total} shows all, --cursor {next} those that follow"
-        )),
-        Some(next) => Some(format!("{shown} of {total} calls; --cursor {next} shows those that follow")),
-        None if args.cursor.is_none() && total > shown && pages > 1 => Some(format!(
-            "{shown} of {total} calls; the others changed while these were read, and are the newest now: ask again to see them"
-        )),
-        None if args.cursor.is_none() && total > shown => Some(query::left_out(shown, total, "calls")),
-        None => None,
+pub(crate) fn note_end_of_past(since: Option<Time>, oldest: Option<UnixTime>) {
+    if let (Some(since), Some(UnixTime(oldest))) = (since, oldest)
+        && since < oldest
+    {
+        note(&format!("the oldest stored call is of {}", times::to_second(oldest, &TimeZone::system())));
     }
 }
 

@@ -23,12 +23,15 @@ mod filters;
 mod history;
 mod hosts;
 mod interrupt;
+mod job;
+mod jobs;
 mod join;
 mod key;
 mod membership;
 mod metrics;
 mod modules;
 mod own_addresses;
+mod pages;
 mod processes;
 mod proxy;
 pub(crate) mod query;
@@ -85,6 +88,8 @@ pub(crate) enum Command {
     Filter(filter::Args),
     Events(events::Args),
     Calls(calls::Args),
+    Jobs(jobs::Args),
+    Job(job::Args),
     Metrics(metrics::Args),
     Processes(processes::Args),
     Recordings(recordings::Args),
@@ -128,6 +133,8 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Filter(args) => filter::run(args),
         Command::Events(args) => events::run(&args),
         Command::Calls(args) => calls::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Job(args) => job::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Processes(args) => processes::run(&args),
         Command::Recordings(args) => recordings::run(&args),

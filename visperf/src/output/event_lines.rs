@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 use wire::api::UnixTime;
 use wire::api::events::{Attribute, Event};
 use wire::event::{Kind, Outcome};
+use wire::time::Time;
 
 /// Initial widths that fit most rows: time, kind, job, user, parties.
 const WIDTHS: [usize; 5] = [24, 12, 6, 8, 18];
@@ -154,15 +155,17 @@ fn pairs(event: &Event, zone: &TimeZone) -> Vec<String> {
         _ => false,
     };
     // A record prints the times of its job in its own format; the event has them as times.
-    let time = |name: &str| match name {
+    let time = |name: &str, value: &Attribute| match name {
         "submit" => event.submitted,
         "start" => event.started,
         "end" => event.ended,
+        "eligible" => plain(value).parse().ok().map(|secs| UnixTime(Time::from_secs_f64(secs))),
         _ => None,
     };
-    let time = |name: &str| time(name).map(|UnixTime(time)| shown(time, zone));
+    let time = |name: &str, value| time(name, value).map(|UnixTime(time)| shown(time, zone));
     let attributes = &event.attributes.0;
-    let pairs = attributes.iter().map(|(name, value)| (name, time(name).unwrap_or_else(|| plain(value))));
+    let pairs =
+        attributes.iter().map(|(name, value)| (name, time(name, value).unwrap_or_else(|| plain(value))));
     // A message of the sensor about a log is meaningless without the log's name.
     let is_own = |(name, value): &(_, Attribute)| {
         name == "name" && matches!(value, Attribute::Text(text) if OWN_MESSAGES.contains(&text.as_str()))

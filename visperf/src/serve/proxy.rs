@@ -405,6 +405,8 @@ mod tests {
                 "domain.calls",
                 "domain.events",
                 "domain.summary",
+                "jobs.get",
+                "jobs.search",
                 "sensor.call_processes",
                 "sensor.calls",
                 "sensor.events",

@@ -4,6 +4,7 @@
 
 use super::events::known_outcome;
 use super::{Effect, Request, Subject, UnixTime};
+use crate::call::job::Fact;
 use crate::call::{self, State, host_names};
 use crate::event::Outcome;
 use crate::name_match;
@@ -25,6 +26,13 @@ pub struct CallsParams {
     pub job: Option<String>,
     /// Only calls of this user, as `user` of a call.
     pub user: Option<String>,
+    /// Only jobs that are charged to this account.
+    pub account: Option<String>,
+    /// Only jobs of this queue or partition.
+    pub queue: Option<String>,
+    /// Only jobs: no transfers, and no wholes that consist of other jobs, such as arrays. Of calls stored by an
+    /// earlier version this is not known; they are taken for jobs.
+    pub jobs_only: bool,
     /// Only calls that ran on this host, with or without its domain.
     pub on_host: Option<String>,
     /// Only calls in this state.
@@ -52,6 +60,9 @@ impl Default for CallsParams {
             name: None,
             job: None,
             user: None,
+            account: None,
+            queue: None,
+            jobs_only: false,
             on_host: None,
             state: None,
             outcome: Vec::new(),
@@ -182,10 +193,13 @@ impl CallsParams {
     /// Whether a call fits all that is asked of the call itself: not its id, nor its job number.
     #[must_use]
     pub fn fit(&self, call: &call::Call) -> bool {
-        let CallsParams { name, user, on_host, state, outcome, since, until, .. } = self;
+        let CallsParams { name, user, account, queue, on_host, state, outcome, since, until, .. } = self;
         let on = |host: &String| call.hosts.iter().any(|known| host_names(known).contains(&host.as_str()));
         name.as_ref().is_none_or(|name| name_match::matches(name, &call.name))
             && user.as_ref().is_none_or(|user| call.user == *user)
+            && account.as_ref().is_none_or(|account| call.fact(Fact::Account) == Some(account))
+            && queue.as_ref().is_none_or(|queue| call.fact(Fact::Queue) == Some(queue))
+            && (!self.jobs_only || call.is_job())
             && on_host.as_ref().is_none_or(on)
             && state.is_none_or(|state| call.state == state)
             && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))

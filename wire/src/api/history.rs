@@ -190,7 +190,7 @@ pub struct History {
 }
 
 /// Something that happened to a host.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HistoryMark {
     /// When.
     pub time: UnixTime,
@@ -199,6 +199,9 @@ pub struct HistoryMark {
     /// Time that the clock had before it was set back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<UnixTime>,
+    /// Host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// What happened to a host.

@@ -10,7 +10,9 @@
 //! Not here: what is done with a call that is stored already (`call_store`).
 
 use super::StoreKey;
+use crate::at_end::AtEnd;
 use crate::call::StoredCall;
+use crate::call::job::JobDetails;
 use serde::{Deserialize, Serialize};
 
 /// Most stores of a fetch: representatives that the standby has copied from.
@@ -36,6 +38,7 @@ pub struct FetchCalls {
 
 /// Calls that follow those that were copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Encoded", into = "Encoded")]
 pub struct Calls {
     /// Where they end: the position of the next request.
     pub position: CallPosition,
@@ -45,11 +48,97 @@ pub struct Calls {
     pub is_end: bool,
 }
 
+/// Calls as they are sent: their details follow, as an older version knows none.
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    position: CallPosition,
+    calls: Vec<StoredCall>,
+    is_end: bool,
+    /// By the place of the call.
+    details: AtEnd<Vec<(u32, Box<JobDetails>)>>,
+}
+
+impl From<Calls> for Encoded {
+    fn from(Calls { position, mut calls, is_end }: Calls) -> Encoded {
+        let details = (0..).zip(&mut calls);
+        let details = details.filter_map(|(at, stored)| Some((at, stored.call.details.take()?))).collect();
+        Encoded { position, details: AtEnd(Some(details)), calls, is_end }
+    }
+}
+
+impl From<Encoded> for Calls {
+    fn from(Encoded { position, mut calls, is_end, details }: Encoded) -> Calls {
+        for (at, details) in details.0.unwrap_or_default() {
+            if let Some(stored) = usize::try_from(at).ok().and_then(|at| calls.get_mut(at)) {
+                stored.call.details = Some(details);
+            }
+        }
+        Calls { position, calls, is_end }
+    }
+}
+
 impl Calls {
     /// The answer of a store without any call: nothing follows, at no position.
     #[must_use]
     pub fn nothing() -> Calls {
         let position = CallPosition { store: StoreKey::default(), key: 0 };
         Calls { position, calls: Vec::new(), is_end: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{Call, State};
+    use crate::time::Time;
+
+    /// The frame as an earlier version has it.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Older {
+        position: CallPosition,
+        calls: Vec<StoredCall>,
+        is_end: bool,
+    }
+
+    fn stored(job: &str, details: Option<JobDetails>) -> StoredCall {
+        let call = Call {
+            id: job.into(),
+            job: job.into(),
+            name: "".into(),
+            user: "".into(),
+            from: "".into(),
+            state: State::Ended,
+            submitted: None,
+            offered: None,
+            selected: None,
+            started: None,
+            ended: None,
+            offers: Vec::new(),
+            hosts: Vec::new(),
+            outcome: None,
+            code: "".into(),
+            signal: "".into(),
+            reason: "".into(),
+            tries: 1,
+            events: 1,
+            details: details.map(Box::new),
+        };
+        StoredCall { call, first: Time::default(), aliases: Vec::new() }
+    }
+
+    #[test]
+    fn details_follow_the_calls_and_an_earlier_version_reads_and_sends_calls_without_them() {
+        let position = CallPosition { store: StoreKey(7), key: 9 };
+        let details = JobDetails { parts: 3, ..JobDetails::default() };
+        let calls = vec![stored("1", None), stored("2", Some(details))];
+        let sent = Calls { position, calls, is_end: true };
+        let bytes = postcard::to_stdvec(&sent).expect("short");
+        assert_eq!(postcard::from_bytes::<Calls>(&bytes).expect("as sent"), sent);
+        let older: Older = postcard::from_bytes(&bytes).expect("as an earlier version reads it");
+        let without = vec![stored("1", None), stored("2", None)];
+        assert_eq!(older, Older { position, calls: without.clone(), is_end: true });
+        let bytes = postcard::to_stdvec(&older).expect("short");
+        let read: Calls = postcard::from_bytes(&bytes).expect("as an earlier version sent it");
+        assert_eq!(read, Calls { position, calls: without, is_end: true });
     }
 }

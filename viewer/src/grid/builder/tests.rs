@@ -32,6 +32,7 @@ fn reported(id: &str, user: &str, hosts: &[&str]) -> wire::call::Call {
         reason: "".into(),
         tries: 1,
         events: 3,
+        details: None,
     }
 }
 

@@ -103,6 +103,7 @@ fn call() -> crate::call::Call {
         reason: "r".into(),
         tries: 2,
         events: 3,
+        details: None,
     }
 }
 

@@ -1,0 +1,83 @@
+//! `visperf job show`: all that is known of a job, on one page.
+//!
+//! Not here: the text of the page (`output::job_page`).
+
+use crate::client::{Client, PATIENCE};
+use crate::exit::Failure;
+use crate::options::{OfDomain, Query, chosen};
+use crate::output::event_lines::EventLines;
+use crate::output::job_page::print_job;
+use crate::output::{Output, note, times};
+use ::client::typed::Answered;
+use jiff::tz::TimeZone;
+use wire::api::Request;
+use wire::api::events::{DomainEventsParams, EventsParams};
+use wire::api::jobs::{JobParams, JobRecord};
+
+/// Most events of the job that are printed.
+const EVENTS_MAX: u64 = 200;
+
+/// Print all that is known of a job
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf job show 17
+  visperf job show slurm:17
+  visperf job show slurm:17 --json | jq .runs")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
+    /// Id of the job such as slurm:17, or its number if only one job has it
+    #[arg(value_name = "JOB", value_parser = chosen)]
+    job: String,
+}
+
+/// Print the job, then its events.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let mut client = Client::new(&args.query.target);
+    let params = JobParams { job: args.job.clone() };
+    let answer = client.request(&params, &args.whose.about(), PATIENCE);
+    let Answered { raw, typed: record } = answer.map_err(|error| client.explain(JobParams::METHOD, error))?;
+    let mut output = args.query.width.output();
+    if args.query.json {
+        output.json(&raw)?;
+        return output.flush();
+    }
+    print_job(&record, &TimeZone::system(), times::now(), &mut output)?;
+    print_events(&mut client, args, &record, &mut output)?;
+    output.flush()
+}
+
+fn print_events(
+    client: &mut Client,
+    args: &Args,
+    record: &JobRecord,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let params = DomainEventsParams(EventsParams {
+        call: Some(record.job.id.clone()),
+        limit: EVENTS_MAX,
+        ..EventsParams::default()
+    });
+    let answer = client.request(&params, &args.whose.about(), PATIENCE);
+    let events = answer.map_err(|error| client.explain(DomainEventsParams::METHOD, error))?.typed.events;
+    if events.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    let mut lines = EventLines::new(TimeZone::system(), output);
+    for event in &events {
+        let line = lines.line(event, output);
+        output.line(&line)?;
+    }
+    if events.len() as u64 == EVENTS_MAX {
+        output.flush()?;
+        let id = wire::shell::quoted(&record.job.id);
+        note(&format!("the first {EVENTS_MAX} events; `visperf events --call {id}` prints all"));
+    }
+    Ok(())
+}

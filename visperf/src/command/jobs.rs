@@ -1,0 +1,116 @@
+//! `visperf jobs`: the jobs of a domain, with account, queue and what was allocated.
+//!
+//! Not here: transfers and requests (`calls`), one job (`job`).
+
+use crate::client::{Client, PATIENCE};
+use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
+use crate::command::pages::Pages;
+use crate::command::query::{note_missing, print_typed};
+use crate::exit::Failure;
+use crate::options::{Between, OfDomain, Query, chosen, user, whole};
+use crate::output::job_table::print_jobs;
+use crate::output::note;
+use serde_json::Value;
+use wire::api::calls::CallOrder;
+use wire::api::jobs::{Job, JobsSearchParams};
+use wire::api::{Request, UnixTime};
+use wire::call::State;
+use wire::event::Outcome;
+
+/// Print the jobs of the domain, newest first
+///
+/// Jobs that wait, run or have ended, of every middleware. Each task of an array is a job. The time of a job, by which
+/// --since and --until choose and jobs are sorted, is the latest that is known of it: its end, if it has ended.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf jobs --in running
+  visperf jobs --user mrossi --outcome failed --since 7d
+  visperf jobs --queue long --in waiting
+  visperf jobs --charged-to physics --since 30d --json
+  visperf job show slurm:17")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
+    /// Only jobs in this state
+    #[arg(long = "in", value_name = "STATE", value_parser = states())]
+    within: Option<State>,
+    /// Only jobs with this outcome; may be repeated
+    #[arg(long, value_name = "OUTCOME", value_parser = outcomes())]
+    outcome: Vec<Outcome>,
+    /// Only jobs of this user: a name, or the number printed as `uid 1000`
+    #[arg(long, value_name = "USER", value_parser = user)]
+    user: Option<String>,
+    /// Only jobs that are charged to this account
+    #[arg(short = 'A', long, value_name = "ACCOUNT", value_parser = chosen)]
+    charged_to: Option<String>,
+    /// Only jobs of this queue or partition
+    #[arg(long, value_name = "QUEUE", value_parser = chosen)]
+    queue: Option<String>,
+    /// Only jobs to which their user gave this name; * matches any characters
+    #[arg(long, value_name = "NAME", value_parser = chosen)]
+    name: Option<String>,
+    /// Only jobs that ran on this host
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
+    host: Option<String>,
+    /// Only jobs with this number, of any product, and their parts; slurm:17 for the job of one product
+    #[arg(long, value_name = "JOB", value_parser = chosen)]
+    job: Option<String>,
+    #[command(flatten)]
+    between: Between,
+    /// Maximum number of jobs; several pages are requested from the daemon if needed
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX), default_value_t = 100)]
+    limit: u64,
+    /// Continue after an earlier page: the cursor in its note, with the same other options
+    #[arg(long, value_name = "CURSOR", value_parser = chosen)]
+    cursor: Option<String>,
+    /// Print the oldest jobs first
+    #[arg(long)]
+    oldest: bool,
+}
+
+/// Print the jobs.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.between.check()?;
+    refuse_state_of_calls("jobs", &args.query.target)?;
+    let mut client = Client::new(&args.query.target);
+    let about = args.whose.about();
+    let pages = Pages::read(args.cursor.clone(), args.limit, |cursor, limit| {
+        let answer = client.request(&params(args, cursor, limit), &about, PATIENCE);
+        answer.map_err(|error| client.explain(JobsSearchParams::METHOD, error))
+    })?;
+    let left_out = pages.left_out();
+    let Pages { items, last, .. } = pages;
+    let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
+    print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs)?;
+    if let Some(text) = left_out {
+        note(&text);
+    }
+    note_missing(&last.unheard);
+    note_end_of_past(args.between.since, last.stored_since);
+    Ok(())
+}
+
+fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
+    let (id, job) = call_or_number(None, args.job.as_ref());
+    JobsSearchParams {
+        id,
+        job,
+        name: args.name.clone(),
+        user: args.user.clone(),
+        account: args.charged_to.clone(),
+        queue: args.queue.clone(),
+        on_host: args.host.clone(),
+        state: args.within,
+        outcome: args.outcome.clone(),
+        since: args.between.since.map(UnixTime),
+        until: args.between.until.map(UnixTime),
+        limit,
+        order: if args.oldest { CallOrder::Oldest } else { CallOrder::Newest },
+        cursor,
+    }
+}

@@ -1,0 +1,288 @@
+//! Page of one job: who, what, when, where, how it ended, and its runs.
+//!
+//! Pure.
+
+use crate::exit::Failure;
+use crate::output::event_lines::outcome_color;
+use crate::output::figures::{count, share, user, whole_bytes};
+use crate::output::job_table::{ran, state_color, waited};
+use crate::output::table::{Cell, Table};
+use crate::output::times::{age, between, in_table, offset_now, to_second};
+use crate::output::{Color, Output};
+use jiff::tz::TimeZone;
+use wire::api::UnixTime;
+use wire::api::jobs::{Job, JobRecord, JobRun};
+use wire::time::Time;
+
+/// Width of the labels.
+const LABEL_CHARS: usize = 11;
+
+/// Most hosts that the page names.
+const HOSTS_SHOWN: usize = 32;
+
+/// Print the page of a job.
+///
+/// # Errors
+/// As [`Output::line`].
+pub(crate) fn print_job(
+    record: &JobRecord,
+    zone: &TimeZone,
+    now: Time,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    output.line(&head(&record.job, output))?;
+    for (label, text) in rows(&record.job, zone, now) {
+        if !text.is_empty() {
+            let label = format!("{label:LABEL_CHARS$}");
+            output.line(&format!("{}{text}", output.paint(Color::Head, &label)))?;
+        }
+    }
+    if record.runs.len() > 1 {
+        output.line("")?;
+        runs(&record.runs, zone, output).print(output)?;
+    }
+    Ok(())
+}
+
+fn head(job: &Job, output: &Output) -> String {
+    let id = output.paint(Color::Name, &job.id).into_owned();
+    let state = match job.outcome {
+        Some(outcome) => output.paint(outcome_color(outcome.as_str()), outcome.as_str()).into_owned(),
+        None => output.paint(state_color(job.state), job.state.as_str()).into_owned(),
+    };
+    let how = match (job.code.as_str(), job.signal.as_str()) {
+        ("", "") => String::new(),
+        (code, "") => format!(", exit code {code}"),
+        ("", signal) => format!(", signal {signal}"),
+        (code, signal) => format!(", exit code {code}, signal {signal}"),
+    };
+    let word = match job.product_state.as_str() {
+        "" => String::new(),
+        word => format!(" ({word})"),
+    };
+    [id, clean(&job.name), format!("{state}{}{}", clean(&word), clean(&how))]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("  ")
+}
+
+fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 11] {
+    let time = |time: Option<UnixTime>| time.map(|time| to_second(time.0, zone)).unwrap_or_default();
+    [
+        ("user", whose(job)),
+        ("array", member(&job.array_job, &job.array_task)),
+        ("job set", member(&job.het_job, &job.het_offset)),
+        ("submitted", join([time(job.submitted), labeled("from", &job.from)])),
+        ("waited", join([waited(job, now), eligible(job, zone)])),
+        ("started", join([time(job.started), labeled("starts:", &tries(job))])),
+        ("ran", join([ran(job, now), limit(job)])),
+        ("hosts", hosts(&job.hosts)),
+        ("allocated", allocated(job)),
+        ("accounted", accounted(job)),
+        ("reason", clean(&job.reason)),
+    ]
+}
+
+fn whose(job: &Job) -> String {
+    let number = job.uid.map(|uid| format!("{} (uid {uid})", user(&job.user)));
+    let name = number.unwrap_or_else(|| user(&job.user).into_owned());
+    let left_out = if job.is_reduced { "the rest is shown to its user, root and operators" } else { "" };
+    join([
+        clean(&name),
+        labeled("account", &job.account),
+        labeled("project", &job.project),
+        labeled("queue", &job.queue),
+        labeled("quality of service", &job.qos),
+        left_out.to_owned(),
+    ])
+}
+
+fn member(whole: &str, number: &str) -> String {
+    if whole.is_empty() { String::new() } else { clean(&format!("{number} of {whole}")) }
+}
+
+fn eligible(job: &Job, zone: &TimeZone) -> String {
+    let later = job.eligible.filter(|eligible| job.submitted.is_none_or(|submitted| submitted < *eligible));
+    later.map_or(String::new(), |time| format!("eligible since {}", to_second(time.0, zone)))
+}
+
+fn tries(job: &Job) -> String {
+    if job.tries > 1 { job.tries.to_string() } else { String::new() }
+}
+
+fn limit(job: &Job) -> String {
+    #[allow(clippy::cast_precision_loss)] // shown in whole seconds
+    let limit = |secs: u64| format!("of at most {}", age(secs as f64));
+    job.time_limit_secs.map_or(String::new(), limit)
+}
+
+fn hosts(hosts: &[String]) -> String {
+    let shown = hosts[..hosts.len().min(HOSTS_SHOWN)].join(", ");
+    match hosts.len().saturating_sub(HOSTS_SHOWN) {
+        0 => clean(&shown),
+        more => format!("{} and {}", clean(&shown), count(more as u64, "other")),
+    }
+}
+
+fn allocated(job: &Job) -> String {
+    let counted = |number: Option<u64>, one: &str| {
+        number.filter(|number| *number > 0).map_or(String::new(), |number| count(number, one))
+    };
+    join([
+        counted(job.cpus, "CPU"),
+        counted(job.nodes, "host"),
+        job.memory_bytes.map_or(String::new(), whole_bytes),
+        counted(job.gpus, "GPU"),
+    ])
+}
+
+/// What the middleware's accounting states of its usage.
+fn accounted(job: &Job) -> String {
+    let cpu = job.accounted_cpu_secs.map(|secs| {
+        #[allow(clippy::cast_precision_loss)] // shown in whole seconds and percent
+        let secs = secs as f64;
+        let of_allocated = efficiency(job, secs)
+            .map_or(String::new(), |share_of_one| format!(" ({} of the allocated)", share(share_of_one)));
+        format!("CPU time {}{of_allocated}", age(secs))
+    });
+    let memory = job.accounted_peak_memory_bytes.map(|bytes| format!("peak memory {}", whole_bytes(bytes)));
+    join([cpu.unwrap_or_default(), memory.unwrap_or_default()])
+}
+
+/// CPU time as a share of that of the allocated CPUs while the job ran.
+fn efficiency(job: &Job, cpu_secs: f64) -> Option<f64> {
+    let ran = job.ended?.0.secs_f64() - job.started?.0.secs_f64();
+    #[allow(clippy::cast_precision_loss)] // shown in percent
+    let allocated = job.cpus? as f64 * ran;
+    (allocated >= 1.0).then(|| cpu_secs / allocated)
+}
+
+fn labeled(label: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { clean(&format!("{label} {text}")) }
+}
+
+fn join<const N: usize>(parts: [String; N]) -> String {
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+fn clean(text: &str) -> String {
+    crate::harmless::clean(text).into_owned()
+}
+
+fn runs(runs: &[JobRun], zone: &TimeZone, output: &Output) -> Table {
+    let table = Table::new(&["RUN", "STARTED", "RAN", "OUTCOME", "CODE", "SIGNAL", "HOSTS"]);
+    let mut table = table.spares(&["SIGNAL", "CODE"]).offset(offset_now(zone));
+    for (number, run) in (1..).zip(runs) {
+        let outcome = match (run.outcome, run.ended) {
+            (Some(outcome), _) => outcome.as_str(),
+            (None, Some(_)) => "requeued",
+            (None, None) => "",
+        };
+        let secs = |time: Option<UnixTime>| time.map(|time| time.0.secs_f64());
+        table.row(vec![
+            Cell::figure(format!("{number}")),
+            Cell::time(run.started.map_or(String::new(), |time| in_table(time.0, zone, output))),
+            Cell::figure(between(secs(run.started), secs(run.ended))),
+            Cell::text(outcome).color(run.outcome.map_or(Color::Dim, |known| outcome_color(known.as_str()))),
+            Cell::text(&run.code),
+            Cell::text(&run.signal),
+            Cell::text(run.hosts.join(",")),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::capture::Capture;
+    use wire::call::State;
+    use wire::event::Outcome;
+
+    fn printed(record: &JobRecord) -> String {
+        let shared = Capture::default();
+        let mut output = Output::into_writer(shared.clone(), None);
+        print_job(record, &TimeZone::UTC, at(2000), &mut output).unwrap();
+        shared.text()
+    }
+
+    fn at(secs: i64) -> Time {
+        Time::from_micros(secs * 1_000_000)
+    }
+
+    fn ended() -> Job {
+        Job {
+            id: "slurm:17".to_owned(),
+            name: "relax".to_owned(),
+            user: "mrossi".to_owned(),
+            uid: Some(1002),
+            account: "physics".to_owned(),
+            queue: "long".to_owned(),
+            state: State::Ended,
+            outcome: Some(Outcome::Failed),
+            product_state: "OUT_OF_MEMORY".to_owned(),
+            code: "0:125".to_owned(),
+            submitted: Some(UnixTime(at(900))),
+            started: Some(UnixTime(at(1000))),
+            ended: Some(UnixTime(at(1100))),
+            hosts: vec!["wn01".to_owned(), "wn02".to_owned()],
+            cpus: Some(8),
+            nodes: Some(2),
+            memory_bytes: Some(4 << 30),
+            time_limit_secs: Some(3600),
+            accounted_cpu_secs: Some(400),
+            accounted_peak_memory_bytes: Some(3 << 30),
+            tries: 1,
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn a_page_has_who_when_where_and_how_it_ended() {
+        let text = printed(&JobRecord { job: ended(), runs: Vec::new(), sources: Vec::new() });
+        for part in [
+            "slurm:17  relax  failed (OUT_OF_MEMORY), exit code 0:125",
+            "user       mrossi (uid 1002), account physics, queue long",
+            "waited     100s",
+            "ran        100s, of at most 60m",
+            "hosts      wn01, wn02",
+            "allocated  8 CPUs, 2 hosts, 4.0 GiB",
+            "accounted  CPU time 6m (50 % of the allocated), peak memory 3.0 GiB",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        assert!(!text.contains("array") && !text.contains("RUN") && !text.contains("eligible"), "{text}");
+    }
+
+    #[test]
+    fn a_requeued_job_has_its_runs_and_control_characters_are_harmless() {
+        let run = |started: i64, ended: Option<i64>, outcome: Option<Outcome>| JobRun {
+            started: Some(UnixTime(at(started))),
+            ended: ended.map(at).map(UnixTime),
+            outcome,
+            hosts: vec!["wn01".to_owned()],
+            ..JobRun::default()
+        };
+        let runs = vec![
+            run(100, Some(160), Some(Outcome::NodeFail)),
+            run(200, Some(230), None),
+            run(300, None, None),
+        ];
+        let job =
+            Job { name: "\x1b[2Jx".to_owned(), outcome: None, state: State::Running, tries: 3, ..ended() };
+        let text = printed(&JobRecord { job, runs, sources: Vec::new() });
+        for part in ["node_fail", "60s", "requeued", "30s", "starts: 3", "running"] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        assert!(!text.contains('\x1b'), "{text:?}");
+    }
+
+    #[test]
+    fn another_user_s_job_says_that_something_is_left_out() {
+        let job = ended().reduced();
+        let text = printed(&JobRecord { job, runs: Vec::new(), sources: Vec::new() });
+        assert!(text.contains("the rest is shown to its user, root and operators"), "{text}");
+        assert!(!text.contains("physics") && !text.contains("allocated  8"), "{text}");
+    }
+}

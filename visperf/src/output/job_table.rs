@@ -1,0 +1,161 @@
+//! Table of jobs: user, account, queue, state, times, what was allocated, and why a job waits or ended.
+//!
+//! Pure.
+
+use crate::exit::Failure;
+use crate::output::event_lines::outcome_color;
+use crate::output::figures::{user, whole_bytes};
+use crate::output::table::{Cell, Table};
+use crate::output::times::{between, in_table, now, offset_now};
+use crate::output::{Color, Output, shortened};
+use jiff::tz::TimeZone;
+use wire::api::UnixTime;
+use wire::api::jobs::Job;
+use wire::call::State;
+use wire::event::Outcome;
+use wire::time::Time;
+
+/// Characters shown of a name, a reason and a list of hosts on a terminal.
+const SHOWN_CHARS: usize = 40;
+
+const HEADS: [&str; 15] = [
+    "JOB",
+    "NAME",
+    "USER",
+    "ACCOUNT",
+    "QUEUE",
+    "STATE",
+    "OUTCOME",
+    "SUBMITTED",
+    "WAITED",
+    "RAN",
+    "CPUS",
+    "MEMORY",
+    "GPUS",
+    "HOSTS",
+    "REASON",
+];
+
+/// Columns to leave out on a narrow terminal, in this order.
+const SPARED: [&str; 8] = ["GPUS", "MEMORY", "ACCOUNT", "WAITED", "SUBMITTED", "NAME", "REASON", "CPUS"];
+
+/// Print a table of jobs, in the zone of this system.
+///
+/// # Errors
+/// As [`Output::line`].
+pub(crate) fn print_jobs(jobs: &[Job], output: &mut Output) -> Result<(), Failure> {
+    print_in(&TimeZone::system(), now(), jobs, output)
+}
+
+fn print_in(zone: &TimeZone, now: Time, jobs: &[Job], output: &mut Output) -> Result<(), Failure> {
+    let mut table = Table::new(&HEADS).spares(&SPARED).offset(offset_now(zone));
+    jobs.iter().for_each(|job| table.row(cells(job, zone, now, output)));
+    table.print(output)
+}
+
+fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
+    let outcome = job.outcome.map_or("", Outcome::as_str);
+    let count = |number: Option<u64>| Cell::figure(number.map_or(String::new(), |number| number.to_string()));
+    let name = |text: &str| match output.width() {
+        Some(_) => shortened(text, SHOWN_CHARS),
+        None => text.to_owned(),
+    };
+    vec![
+        Cell::text(job.id.as_str()).color(Color::Name),
+        Cell::text(name(&job.name)),
+        Cell::text(user(&job.user)),
+        Cell::text(&job.account),
+        Cell::text(&job.queue),
+        Cell::text(job.state.as_str()).color(state_color(job.state)),
+        Cell::text(outcome).color(outcome_color(outcome)),
+        Cell::time(job.submitted.map_or(String::new(), |time| in_table(time.0, zone, output))),
+        Cell::figure(waited(job, now)),
+        Cell::figure(ran(job, now)),
+        count(job.cpus),
+        Cell::figure(job.memory_bytes.map_or(String::new(), whole_bytes)),
+        count(job.gpus.filter(|gpus| *gpus > 0)),
+        Cell::text(name(&job.hosts.join(","))),
+        Cell::text(name(&job.reason)),
+    ]
+}
+
+/// Color of a state.
+pub(crate) fn state_color(state: State) -> Color {
+    if state == State::Running { Color::Good } else { Color::Dim }
+}
+
+/// Time between submission and start; so far, with `+`, while it waits.
+pub(crate) fn waited(job: &Job, now: Time) -> String {
+    span(job.submitted, job.started, now, job.state == State::Waiting)
+}
+
+/// Time between start and end; so far, with `+`, while it runs.
+pub(crate) fn ran(job: &Job, now: Time) -> String {
+    span(job.started, job.ended, now, job.state == State::Running)
+}
+
+fn span(from: Option<UnixTime>, to: Option<UnixTime>, now: Time, is_so_far: bool) -> String {
+    let secs = |time: Option<UnixTime>| time.map(|time| time.0.secs_f64());
+    match (from, is_so_far) {
+        (Some(UnixTime(from)), true) => {
+            format!("{}+", between(Some(from.secs_f64()), Some(now.max(from).secs_f64())))
+        }
+        _ => between(secs(from), secs(to)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::capture::Capture;
+
+    fn printed(job: Job, width: Option<usize>) -> String {
+        let shared = Capture::default();
+        let mut output = Output::into_writer(shared.clone(), width);
+        print_in(&TimeZone::UTC, at(1000), &[job], &mut output).unwrap();
+        shared.text()
+    }
+
+    fn at(secs: i64) -> Time {
+        Time::from_micros(secs * 1_000_000)
+    }
+
+    fn job() -> Job {
+        Job {
+            id: "slurm:17".to_owned(),
+            user: "mrossi".to_owned(),
+            account: "physics".to_owned(),
+            queue: "long".to_owned(),
+            submitted: Some(UnixTime(at(930))),
+            cpus: Some(8),
+            memory_bytes: Some(16 << 30),
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn a_job_has_what_was_allocated_and_its_times_so_far() {
+        let waiting = printed(job(), None);
+        for part in ["slurm:17", "mrossi", "physics", "long", "waiting", "70s+", "16.0 GiB"] {
+            assert!(waiting.contains(part), "{part} in {waiting}");
+        }
+        let running = Job { state: State::Running, started: Some(UnixTime(at(990))), ..job() };
+        let running = printed(running, None);
+        assert!(running.contains("60s ") && running.contains("10s+"), "{running}");
+        let ahead = Job { submitted: Some(UnixTime(at(1005))), ..job() };
+        assert!(printed(ahead, None).contains("0s+"), "of a clock that is ahead");
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_no_line_that_is_too_long() {
+        let wide = Job {
+            name: "a name that is much longer than forty characters are".to_owned(),
+            hosts: (0..40).map(|number| format!("wn{number:02}.site.example")).collect(),
+            reason: "Resources".to_owned(),
+            ..job()
+        };
+        let printed = printed(wide, Some(80));
+        assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+        assert!(printed.contains("slurm:17") && printed.contains("waiting"), "{printed}");
+    }
+}
