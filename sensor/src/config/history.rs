@@ -114,6 +114,11 @@ impl Config {
         if raw.exported.as_ref().is_some_and(|place| place.trim().is_empty()) {
             let message = "expected a folder or s3://BUCKET/PREFIX, found nothing".to_owned();
             wrong.push(KeyError { keys: vec!["exported".to_owned()], message });
+        } else if let Some(place) = raw.exported.as_ref().filter(|place| !is_complete(place)) {
+            let message = format!(
+                "expected a folder from / on, or s3://BUCKET/PREFIX, found {place:?}: it is relative"
+            );
+            wrong.push(KeyError { keys: vec!["exported".to_owned()], message });
         }
         let own = mib("budget_mib", raw.budget_mib, BUDGET_MIB_DEFAULT, &mut wrong);
         let mut mib_or_none = |key, wanted: Option<u64>, default| match wanted.unwrap_or(default) {
@@ -217,6 +222,11 @@ fn hours_or_none(key: &str, hours: Option<f64>, default: f64, wrong: &mut Vec<Ke
     Duration::ZERO
 }
 
+/// Whether a place of exported days names the same folder wherever the sensor was started.
+fn is_complete(place: &str) -> bool {
+    place.starts_with('/') || place.contains("://")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +276,17 @@ mod tests {
                  the other",
             ]
         );
+    }
+
+    #[test]
+    fn a_place_of_exported_days_does_not_depend_on_where_the_sensor_was_started() {
+        let of = |place: &str| {
+            Config::new(&RawConfig { exported: Some(place.to_owned()), ..RawConfig::default() })
+        };
+        assert!(of("/srv/grid-history").is_ok() && of("s3://bucket/prefix").is_ok());
+        for wrong in ["grid-history", "./grid-history", " "] {
+            assert_eq!(of(wrong).expect_err("it is refused")[0].keys, ["exported"]);
+        }
     }
 
     #[test]

@@ -7,18 +7,24 @@ mod history;
 use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query};
 use crate::output::figures::{bytes, metric_value};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{in_table, offset_now, shown};
-use crate::output::{Color, Output};
+use crate::output::times::{in_table, offset_now, shown, to_second};
+use crate::output::{Color, Output, note};
 use ::client::typed::Answered;
 use compact_str::CompactString;
 use jiff::tz::TimeZone;
+use std::collections::BTreeMap;
+use std::time::Duration;
 use wire::api::metrics::{DomainMetricsParams, Metric, MetricsParams, Sample, SensorMetricsParams, Value};
 use wire::api::{Named, UnixTime};
 use wire::near_names;
 use wire::time::Time;
+
+/// Values that are so much older than the newest of the domain are those of a host that does not report.
+const STALE_AFTER: Duration = Duration::from_secs(60);
 
 /// Print metrics of the domain's hosts: CPU, load, memory, disks, network, pressure
 #[derive(Debug, clap::Args)]
@@ -92,7 +98,27 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let raw = items(&raw, "metrics");
     query::print_typed(&args.query, &raw, &metrics, "no metric fits", |metrics, output| {
         table(metrics, is_of_history, output)
-    })
+    })?;
+    if !is_of_history {
+        stale_hosts(&metrics).iter().for_each(|stale| note(stale));
+    }
+    Ok(())
+}
+
+/// Notes on hosts whose newest values are much older than those of the others: they do not report.
+fn stale_hosts(metrics: &[Metric]) -> Vec<String> {
+    let mut newest = BTreeMap::<&str, UnixTime>::new();
+    for metric in metrics {
+        let (Some(host), Some(time)) = (&metric.host, metric.time) else { continue };
+        newest.entry(host).and_modify(|known| *known = time.max(*known)).or_insert(time);
+    }
+    let Some(latest) = newest.values().max().copied() else { return Vec::new() };
+    let zone = TimeZone::system();
+    let is_stale = |time: &UnixTime| time.0.plus(STALE_AFTER) < latest.0;
+    let stale = newest.iter().filter(|(_, time)| is_stale(time));
+    stale
+        .map(|(host, time)| format!("{}: its values are of {}", clean(host), to_second(time.0, &zone)))
+        .collect()
 }
 
 fn ask(args: &Args, metrics: MetricsParams) -> Result<Answered<Vec<Metric>>, Failure> {
@@ -165,6 +191,22 @@ mod tests {
         check(Number::Whole(1024), "x_bytes", "bytes", "1.0 KiB");
         check(Number::Real(0.25), "x", "1", "0.25");
         check(Number::Whole(60), "node_boot_time_seconds", "seconds", "1970-01-01T00:01:00.000Z");
+    }
+
+    #[test]
+    fn values_of_a_host_that_does_not_report_are_said_to_be_old() {
+        let metric = |host: &str, secs: i64| {
+            let value = serde_json::json!({"name": "x", "labels": {}, "unit": "", "semantics": "gauge", "host": host,
+                "value": 1, "time": secs});
+            serde_json::from_value::<Metric>(value).expect("a metric")
+        };
+        let metrics = [metric("wn01", 1000), metric("wn02", 970), metric("wn03", 930), metric("wn03", 925)];
+        let stale = stale_hosts(&metrics);
+        assert!(
+            matches!(stale.as_slice(), [one] if one.starts_with("wn03: its values are of ")),
+            "{stale:?}"
+        );
+        assert_eq!(stale_hosts(&metrics[..2]), Vec::<String>::new());
     }
 
     #[test]

@@ -74,6 +74,6 @@ fn show(info: &Info, output: &mut Output) -> Result<(), Failure> {
 }
 
 fn line(name: &str, text: &str, output: &mut Output) -> Result<(), Failure> {
-    let name = output.paint(Color::Head, &format!("{name:<32}")).into_owned();
+    let name = output.paint(Color::Head, &format!("{name:<31} ")).into_owned();
     output.line(format!("{name}{}", clean(text)).trim_end())
 }

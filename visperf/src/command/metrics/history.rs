@@ -4,6 +4,7 @@
 
 #[cfg(feature = "export")]
 mod exported;
+mod found;
 mod overall;
 mod plot;
 mod rows;
@@ -19,16 +20,14 @@ use crate::output::note;
 use crate::output::times::{self, shown as shown_time};
 use ::client::Error;
 use ::client::typed::About;
+use found::{Found, OfHost};
 use jiff::tz::TimeZone;
-use overall::Overall;
-use std::collections::BTreeSet;
 #[cfg(feature = "export")]
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::history::{
-    Aggregate, DomainHistory, DomainHistoryParams, GroupBy, History, HistoryMark, HistoryParams,
-    HistorySeries, Limit, MarkKind, TierAge,
+    Aggregate, DomainHistory, DomainHistoryParams, GroupBy, HistoryParams, HistorySeries, HostBehind, Limit,
 };
 use wire::api::{Named, Span, UnixTime};
 use wire::near_names;
@@ -36,12 +35,6 @@ use wire::time::Time;
 
 /// Code of a fault that the parameters caused.
 const INVALID_PARAMS: i64 = wire::fault::INVALID_PARAMS as i64;
-
-/// Name of the tier of samples.
-const TIER_RAW: &str = "raw";
-
-/// Marks that are noted, the newest.
-const MARKS_SHOWN: usize = 3;
 
 /// Options for the past.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -165,38 +158,6 @@ fn step(text: &str) -> Result<Duration, String> {
     times::span(text)
 }
 
-/// A series and its host.
-struct OfHost {
-    host: String,
-    series: HistorySeries,
-    /// Figures of the samples, where their summaries were requested.
-    overall: Option<Overall>,
-}
-
-/// Answers of all hosts.
-#[derive(Default)]
-struct Found {
-    series: Vec<OfHost>,
-    tiers: Vec<String>,
-    /// Why values of exported days are missing.
-    problems: BTreeSet<String>,
-    oldest: Vec<TierAge>,
-    total: u64,
-    damaged: u64,
-    /// Hosts that did not answer, and why.
-    missing: Vec<String>,
-    /// Why the first of them did not.
-    failure: Option<Failure>,
-    /// Hosts that did not answer and whose copies are shown, and why.
-    copied: Vec<String>,
-    /// The exported days that were read instead.
-    #[cfg(feature = "export")]
-    exported: Option<crate::command::history::exported::Exported>,
-    answered: usize,
-    /// Host, time and text of what happened meanwhile.
-    marks: Vec<(String, UnixTime, String)>,
-}
-
 /// Prints the past; false if the daemon is of a version that has none.
 ///
 /// # Errors
@@ -247,7 +208,7 @@ pub(crate) fn print(args: &Args) -> Result<bool, Failure> {
 /// If exported days could not be read.
 fn finish(args: &Args, params: &HistoryParams, found: Found) -> Result<bool, Failure> {
     if !args.query.json && !args.past.csv {
-        notes(&found, params.aggregate);
+        found.print_notes(params.aggregate);
     }
     found.copied.iter().chain(&found.missing).for_each(|missing| note(&clean(missing)));
     #[cfg(feature = "export")]
@@ -289,7 +250,8 @@ fn found(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Opt
     #[cfg(feature = "export")]
     if let Some(place) = &args.past.from {
         let (history, exported) = exported::read(place, args, params)?;
-        let mut found = Found { exported: Some(exported), ..Found::default() };
+        let mut found = Found::default();
+        found.exported = Some(exported);
         found.add_copies(DomainHistory { history, behind: Vec::new() });
         return Ok(Some(found));
     }
@@ -301,7 +263,13 @@ fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Optio
     let mut found = Found::default();
     if params.by == GroupBy::Domain {
         let answer = of_domain(client, args, params, args.host.clone());
-        found.add_copies(answer.map_err(|error| client.explain("domain.history", error))?);
+        let copies = answer.map_err(|error| client.explain("domain.history", error))?;
+        let late = |behind: &HostBehind| {
+            let until = shown_time(behind.until.0, &TimeZone::system());
+            format!("{}: the copy of its minutes ends at {until}; later values are not included", behind.host)
+        };
+        found.copied.extend(copies.behind.iter().map(late));
+        found.add_copies(copies);
         return Ok(Some(found));
     }
     for asked in hosts(client, args)? {
@@ -324,8 +292,7 @@ fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Optio
         let why = error.as_ref().map_or("it does not report".to_owned(), ToString::to_string);
         match of_domain(client, args, params, Some(host.clone())) {
             Ok(copies) => {
-                let until =
-                    copies.behind.first().map(|behind| shown_time(behind.until.0, &TimeZone::system()));
+                let until = copy_end(&copies).map(|until| shown_time(until, &TimeZone::system()));
                 let until = until.map_or(String::new(), |until| format!(", which ends at {until}"));
                 found.copied.push(format!("{host}: {why}; shown is the copy of the domain{until}"));
                 found.add_copies(copies);
@@ -346,6 +313,17 @@ fn ask(client: &mut Client, args: &Args, params: &HistoryParams) -> Result<Optio
         Some(failure) if found.answered == 0 => Err(failure),
         _ => Ok(Some(found)),
     }
+}
+
+/// When the copy of a host ends: with its last value, or the last minute that was copied.
+fn copy_end(copies: &DomainHistory) -> Option<Time> {
+    let step = Duration::from_secs_f64(copies.history.step_secs.max(0.0));
+    let last = |series: &HistorySeries| {
+        let sample = series.samples.last().map(|sample| sample.time.0);
+        sample.max(series.summaries.last().map(|summary| summary.time.0.plus(step)))
+    };
+    let values = copies.history.series.iter().filter_map(last);
+    values.chain(copies.behind.iter().map(|behind| behind.until.0)).max()
 }
 
 /// Asks the representative for the copies of a host's past, or of all hosts.
@@ -383,50 +361,6 @@ fn hosts(client: &mut Client, args: &Args) -> Result<Vec<Asked>, Failure> {
     Ok(hosts.into_iter().map(asked).collect())
 }
 
-impl Found {
-    /// Adds copies that the representative has.
-    fn add_copies(&mut self, copies: DomainHistory) {
-        let mut answer = copies.history;
-        let series = std::mem::take(&mut answer.series);
-        self.add(String::new(), answer);
-        self.series.extend(series.into_iter().map(|series| {
-            let host = series.host.as_deref().unwrap_or_default().to_owned();
-            OfHost { host, series, overall: None }
-        }));
-    }
-
-    fn add(&mut self, host: String, answer: History) {
-        self.answered += 1;
-        self.total += answer.total;
-        for HistoryMark { time, kind, .. } in answer.marks {
-            let text = match kind {
-                MarkKind::Started => "the sensor was started",
-                MarkKind::ClockSetBack => "the clock was set back",
-                MarkKind::Unknown => continue,
-            };
-            self.marks.push((host.clone(), time, text.to_owned()));
-        }
-        self.damaged += answer.damaged;
-        self.problems.extend(answer.exported_problem);
-        for part in answer.tiers {
-            if !self.tiers.contains(&part.tier) {
-                self.tiers.push(part.tier);
-            }
-        }
-        for age in answer.oldest {
-            match self.oldest.iter_mut().find(|known| known.tier == age.tier) {
-                Some(known) => known.time = known.time.min(age.time),
-                None => self.oldest.push(age),
-            }
-        }
-        self.series.extend(answer.series.into_iter().map(|series| OfHost {
-            host: host.clone(),
-            series,
-            overall: None,
-        }));
-    }
-}
-
 /// Refuses a name that no metric of the domain has.
 fn check_name(client: &mut Client, args: &Args) -> Result<(), Failure> {
     let Some(name) = args.name.as_deref().filter(|name| !name.contains(['*', '?', '[', '{'])) else {
@@ -453,34 +387,44 @@ fn mean(series: &HistorySeries) -> f64 {
     sum / series.samples.len().max(1) as f64
 }
 
-/// What was read, how far back it reaches, and what is missing.
-fn notes(found: &Found, aggregate: Aggregate) {
-    let zone = TimeZone::system();
-    let is_percentile = matches!(aggregate, Aggregate::P50 | Aggregate::P95 | Aggregate::P99);
-    if is_percentile && found.tiers.iter().any(|tier| tier != TIER_RAW) {
-        note(
-            "percentiles are those of the means of minutes or hours; a step below a minute, as --step 30s, gives those of \
-             the samples, as far back as these are stored",
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn copies(value: Value) -> DomainHistory {
+        serde_json::from_value(value).expect("an answer")
+    }
+
+    #[test]
+    fn a_copy_ends_with_its_last_value_or_the_last_minute_that_was_copied() {
+        let series = |values: Value| {
+            let mut series =
+                json!({"name": "x", "labels": {}, "unit": "", "semantics": "gauge", "host": "wn03"});
+            series
+                .as_object_mut()
+                .expect("an object")
+                .extend(values.as_object().cloned().unwrap_or_default());
+            series
+        };
+        let history = |values: Value, step: f64| {
+            json!({"series": [series(values)], "total": 1, "step_secs": step, "tiers": [], "oldest": [], "damaged": 0,
+                "marks": []})
+        };
+        let answer = |values: Value, step: f64, behind: Value| {
+            let mut answer = history(values, step);
+            answer["behind"] = behind;
+            copy_end(&copies(answer)).map(|time| time.micros() / 1_000_000)
+        };
+        let samples = json!({"samples": [{"time": 100, "value": 1}, {"time": 178, "value": 2}]});
+        let minute = json!([{"host": "wn03", "until": 120}]);
+        assert_eq!(
+            answer(samples.clone(), 0.0, minute.clone()),
+            Some(178),
+            "samples reach further than minutes"
         );
-    }
-    let reach = |age: &TierAge| format!("{} since {}", age.tier, shown_time(age.time.0, &zone));
-    let reach: Vec<String> = found.oldest.iter().map(reach).collect();
-    if !found.tiers.is_empty() && !reach.is_empty() {
-        note(&format!("read from {}; stored: {}", found.tiers.join(" and "), reach.join(", ")));
-    }
-    let shown = found.series.len() as u64;
-    if found.total > shown {
-        note(&format!("{shown} of {} series", found.total));
-    }
-    for (host, time, text) in found.marks.iter().rev().take(MARKS_SHOWN).rev() {
-        let time = shown_time(time.0, &zone);
-        let host = if host.is_empty() { String::new() } else { format!("{}: ", clean(host)) };
-        note(&format!("{time} {host}{text}"));
-    }
-    for problem in &found.problems {
-        note(&format!("values of exported days are missing: {}", clean(problem)));
-    }
-    if found.damaged > 0 {
-        note(&format!("{} damaged pieces of the history are left out", found.damaged));
+        assert_eq!(answer(samples, 0.0, json!([])), Some(178));
+        assert_eq!(answer(json!({}), 0.0, minute), Some(120));
+        assert_eq!(answer(json!({}), 0.0, json!([])), None);
     }
 }

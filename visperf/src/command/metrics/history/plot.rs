@@ -55,13 +55,16 @@ pub(super) fn print(series: &[OfHost], between: &Between, output: &mut Output) -
             let mark = output.paint(Color::Series(place), "━━").into_owned();
             let labels = line.series.labels.to_string();
             let text = [line.host.as_str(), labels.as_str()].join(" ");
-            output.line(&format!("{mark} {}", clean(text.trim())))?;
+            // One line of all hosts has neither.
+            let text = if text.trim().is_empty() { "all" } else { text.trim() };
+            output.line(&format!("{mark} {}", clean(text)))?;
         }
         output.line("")?;
     }
     if drawn < series.len() {
+        let why = if output.has_colors() { "" } else { ", one a plot as there are no colours" };
         note(&format!(
-            "{drawn} of {} series are drawn, those with the largest means; choose others by name, --host, --label or --by",
+            "{drawn} of {} series are drawn{why}, those with the largest means; choose others by name, --host, --label or --by",
             series.len()
         ));
     }
