@@ -158,6 +158,10 @@ fn every_accounted_job_is_one_job_on_every_way_to_it() {
     let (code, text) = site.visperf(&["jobs", "--json", "--limit", "10000"]);
     let listed: BTreeSet<String> = text.lines().map(|line| id(serde_json::from_str(line).unwrap())).collect();
     assert_eq!((code, listed), (0, ids));
+    for form in ["--csv", "--format=sacct"] {
+        let (code, text) = site.visperf(&["jobs", form, "--limit", "10000"]);
+        assert_eq!((code, text.lines().count()), (0, all.len() + 1), "{form}");
+    }
     let short = site.search(&json!({"queue": "short", "outcome": ["timeout"]}));
     assert!(!short.is_empty() && short.iter().all(|job| job["queue"] == "short"), "{short:?}");
     let (code, text) = site.visperf(&["jobs", "--queue", "short", "--outcome", "timeout", "--json"]);

@@ -8,6 +8,7 @@ use crate::command::pages::Pages;
 use crate::command::query::{note_missing, print_typed};
 use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole};
+use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
 use serde_json::Value;
@@ -27,6 +28,7 @@ use wire::event::Outcome;
   visperf jobs --user mrossi --outcome failed --since 7d
   visperf jobs --queue long --in waiting
   visperf jobs --charged-to physics --since 30d --json
+  visperf jobs --since 30d --limit 100000 --csv > jobs.csv
   visperf job show slurm:17")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -68,6 +70,12 @@ pub(crate) struct Args {
     /// Print the oldest jobs first
     #[arg(long)]
     oldest: bool,
+    /// Print comma-separated values, all columns, times in UTC
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print the columns of another program, for scripts that read it: sacct, as `sacct --parsable2`
+    #[arg(long, value_name = "FORMAT", value_parser = ["sacct"], conflicts_with_all = ["json", "csv"])]
+    format: Option<String>,
 }
 
 /// Print the jobs.
@@ -86,7 +94,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let left_out = pages.left_out();
     let Pages { items, last, .. } = pages;
     let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
-    print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs)?;
+    let is_for_programs = args.csv || args.format.is_some();
+    if is_for_programs {
+        let mut output = args.query.width.output().whole();
+        if args.csv {
+            print_csv(&jobs, &mut output)?
+        } else {
+            print_sacct(&jobs, &mut output)?
+        }
+        output.flush()?;
+    } else {
+        print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs)?;
+    }
     if let Some(text) = left_out {
         note(&text);
     }
