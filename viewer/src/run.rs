@@ -5,6 +5,7 @@
 use crate::app::App;
 use crate::app::settings::{self, Look, Settings};
 use crate::feed::{self, Status, Update};
+use crate::graphs::metric::Metric;
 use crate::live::ask::Client;
 use crate::live::via::Where;
 use crate::model::{Change, GraphsChange, Source, TimeChange};
@@ -161,6 +162,7 @@ fn once(options: &Options, at: Option<Time>) -> Result<(), Error> {
     app.apply(TimeChange::StopAt(at.unwrap_or(end)));
     report_time(&app, at, options);
     set_up(&mut app, options, None)?;
+    absent_metrics(&app, options).iter().for_each(|text| crate::report(text));
     if let Some(question) = app.model().request_for_selected() {
         match details {
             CallDetails::Logs(reader) => app.show_served(reader.answer(&question.call, now)),
@@ -194,6 +196,24 @@ fn report_time(app: &App, at: Option<Time>, options: &Options) {
         let shown = crate::app::text::moment(shown, &options.zone(), true);
         crate::report(&format!("--at is {side} moment that is known; shown is that, {shown}"));
     }
+}
+
+/// Notes on the requested metrics that no host has in the span of the graphs.
+fn absent_metrics(app: &App, options: &Options) -> Vec<String> {
+    if !(options.shows_graphs() && app.model().source().is_daemon()) {
+        return Vec::new();
+    }
+    let drawn = app.model().drawn_values();
+    let is_drawn =
+        |metric: &&Metric| drawn.iter().any(|line| !line.values.is_empty() && metric.has(&line.name));
+    let absent = options.metric.iter().filter(|metric| !is_drawn(metric));
+    let note = |metric: &Metric| {
+        format!(
+            "--metric {}: the hosts have no value of it in this span; `visperf metrics` lists the metrics",
+            metric.word()
+        )
+    };
+    absent.map(note).collect()
 }
 
 /// Collect data of a daemon for a while, if the selected tab needs more than the grid. Returns the current

@@ -13,6 +13,8 @@ pub const SAMPLES_MAX: usize = 4_096;
 /// How long a sample counts as current, and the largest gap that a line bridges: with the maximum number of
 /// hosts each is queried every four seconds.
 pub const FRESH: Duration = Duration::from_secs(15);
+/// Newest distances of samples that are compared to find the usual one.
+const INTERVALS: usize = 32;
 
 /// Series of one host by metric.
 pub type HostSeries = BTreeMap<String, Series>;
@@ -70,6 +72,16 @@ impl Series {
     #[must_use]
     pub fn newest(&self) -> Option<(Time, f64)> {
         self.samples.back().copied()
+    }
+
+    /// The usual time between two of the newest samples: the median; zero if there are fewer than two.
+    #[must_use]
+    pub fn usual_interval(&self) -> Duration {
+        let newest = self.samples.range(self.samples.len().saturating_sub(INTERVALS + 1)..);
+        let times: Vec<Time> = newest.map(|&(time, _)| time).collect();
+        let mut intervals: Vec<Duration> = times.windows(2).map(|pair| pair[1].since(pair[0])).collect();
+        intervals.sort_unstable();
+        intervals.get(intervals.len() / 2).copied().unwrap_or_default()
     }
 
     /// The last sample up to a time.
@@ -215,6 +227,8 @@ mod tests {
         assert_eq!(series.fresh(newest.plus(FRESH + Duration::from_micros(1))), None);
         assert_eq!(series.extremes(newest.plus(FRESH), newest), None, "nothing between");
         assert_eq!(series.moved(-7).newest().unwrap().0, Time::from_micros(newest.micros() - 7));
+        assert_eq!(series.usual_interval(), Duration::from_secs(1));
+        assert_eq!(Series::default().usual_interval(), Duration::ZERO);
         let narrow = series.reduced(Time::from_micros(0), Time::from_micros(0), 0);
         assert!(narrow.len() <= 2, "no width at all: {narrow:?}");
     }

@@ -5,7 +5,6 @@
 
 use crate::export::table::Table;
 use crate::flock::measure::{Measure, share};
-use crate::flock::sweep::HostName;
 use crate::grid::call::Call;
 use crate::grid::place::{HostState, PlaceId};
 use crate::model::Model;
@@ -124,25 +123,20 @@ pub(super) fn processes(model: &Model) -> Table {
     Table { columns, rows }
 }
 
-/// The figures of the hosts whose graphs are shown: as they were received, those of the past as they are drawn.
+/// The figures of the hosts whose graphs are shown, within the span of the graphs: as they are drawn, received samples all.
 pub(super) fn series(model: &Model) -> Table {
     let columns = vec!["domain", "host", "series", "time", "value"];
     let mut rows = Vec::new();
-    let mut add = |host: &HostName, name: &str, samples: &mut dyn Iterator<Item = (Time, f64)>| {
+    for line in model.drawn_values() {
         let row = |(time, value): (Time, f64)| {
-            let (domain, host) = ((*host.domain).into(), (*host.host).into());
-            vec![domain, host, name.into(), time.secs_f64().into(), value.into()]
+            let (domain, host) = ((*line.host.domain).into(), (*line.host.host).into());
+            vec![domain, host, line.name.as_str().into(), time.secs_f64().into(), value.into()]
         };
-        rows.extend(samples.map(row));
-    };
-    for line in model.stored_values() {
-        add(&line.host, &line.name, &mut line.values.into_iter());
-    }
-    for (host, series) in model.received_figures() {
-        series.iter().for_each(|(name, series)| add(host, name, &mut series.samples()));
+        rows.extend(line.values.iter().copied().map(row));
     }
     Table { columns, rows }
 }
+
 /// The sensors of these lines.
 pub(super) fn sensors(model: &Model, lines: &[Line]) -> Table {
     let columns = vec![

@@ -5,6 +5,7 @@
 
 pub mod axis;
 pub mod cells;
+pub mod coverage;
 pub mod metric;
 pub mod span;
 pub mod tiles;

@@ -31,6 +31,9 @@ const MINUTES: Level = Level(4);
 const HOUR: Duration = Duration::from_secs(3600);
 /// A tile of the present is requested again after a step, and within these bounds; with more hosts later.
 const RENEWED_AFTER: std::ops::RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(300);
+/// When all samples of a time are stored, and when its minutes were copied to the representative.
+const STORED_AFTER: Duration = Duration::from_secs(20);
+const COPIED_AFTER: Duration = Duration::from_secs(120);
 /// Least time between renewals for each host that is looked at.
 const RENEWED_A_HOST: Duration = Duration::from_millis(500);
 
@@ -95,6 +98,16 @@ impl<'a> Pieces<'a> {
 
     pub fn iter(&self) -> impl Iterator<Item = &Point> {
         self.0.iter().copied().flatten()
+    }
+
+    /// The last value up to a time.
+    #[must_use]
+    pub fn at(&self, time: Time) -> Option<&'a Point> {
+        let of_piece = |piece: &'a [Point]| {
+            let until = piece.partition_point(|point| point.time <= time);
+            piece.get(until.checked_sub(1)?)
+        };
+        self.0.iter().rev().find_map(|piece| of_piece(piece))
     }
 
     /// Number of values.
@@ -165,6 +178,14 @@ pub struct View<'a> {
 }
 
 type Key = (HostName, Metric, Level, i64);
+
+/// A look at all views of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    now: Time,
+    /// Number of hosts.
+    hosts: usize,
+}
 
 /// What is missing of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,10 +298,16 @@ impl Tiles {
     /// What of a view is to be requested, the most useful first: what is missing coarse, then in full, then what
     /// may have changed.
     pub fn missing(&mut self, view: &View<'_>, now: Time) -> Vec<TileRequest> {
+        self.missing_of(std::slice::from_ref(view), now)
+    }
+
+    /// The same of several views that are looked at together.
+    pub fn missing_of(&mut self, views: &[View<'_>], now: Time) -> Vec<TileRequest> {
         self.looks += 1;
-        let until = view.range.1.min(now);
+        let look = Look { now, hosts: views.iter().map(|view| view.hosts.len()).sum() };
         let (mut coarse, mut missing, mut changed) = (Vec::new(), Vec::new(), Vec::new());
-        for host in view.hosts {
+        for (view, host) in views.iter().flat_map(|view| view.hosts.iter().map(move |host| (view, host))) {
+            let until = view.range.1.min(now);
             if self.errors.get(host).is_some_and(|(at, _)| now.since(*at) < AGAIN_AFTER) {
                 continue;
             }
@@ -291,7 +318,7 @@ impl Tiles {
                     continue;
                 }
                 for number in (level.tile_at(view.range.0)..=level.tile_at(until)).rev() {
-                    match self.request(&view, host, (level, number), is_first, now) {
+                    match self.request(&view, host, (level, number), is_first, look) {
                         None => {}
                         Some((request, _)) if is_first => coarse.push(request),
                         Some((request, Lack::All)) => missing.push(request),
@@ -312,7 +339,7 @@ impl Tiles {
         host: &HostName,
         (level, number): (Level, i64),
         is_first: bool,
-        now: Time,
+        look: Look,
     ) -> Option<(TileRequest, Lack)> {
         let mut lack = Lack::Newest;
         let mut request = TileRequest { level, number, host: host.clone(), metrics: Vec::new() };
@@ -323,7 +350,7 @@ impl Tiles {
             let is_there = match self.tiles.get_mut(&key) {
                 Some(tile) => {
                     tile.used = looks;
-                    is_first || !is_due(tile, level, (seen_until, view.hosts.len()), now)
+                    is_first || !is_due(tile, level, seen_until, look)
                 }
                 None => {
                     lack = Lack::All;
@@ -418,9 +445,9 @@ impl Tiles {
 }
 
 /// Whether a tile that is looked at until `end` was received before that was over, long enough ago.
-fn is_due(tile: &Tile, level: Level, (end, hosts): (Time, usize), now: Time) -> bool {
-    // Minutes are copied some seconds after they are over.
-    let was_over = tile.received_at.minus(level.step().max(Duration::from_secs(120))) >= end;
+fn is_due(tile: &Tile, level: Level, end: Time, Look { now, hosts }: Look) -> bool {
+    let complete_after = if level > SAMPLES { COPIED_AFTER } else { STORED_AFTER };
+    let was_over = tile.received_at.minus(level.step().max(complete_after)) >= end;
     let after = level.step().clamp(*RENEWED_AFTER.start(), *RENEWED_AFTER.end());
     let after = after.max(RENEWED_A_HOST * u32::try_from(hosts).unwrap_or(u32::MAX));
     !was_over && now.since(tile.received_at) >= after

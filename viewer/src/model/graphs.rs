@@ -7,6 +7,7 @@
 use super::grid::PlacedGrid;
 use crate::feed::Figures;
 use crate::flock::sweep::HostName;
+use crate::graphs::coverage::Coverage;
 use crate::graphs::metric::Metric;
 use crate::graphs::span::Span;
 use crate::graphs::tiles::{HostMark, TileRequest, Tiles};
@@ -68,6 +69,8 @@ pub struct Graphs {
     /// Their numbers in this order, by their places in the grid.
     numbers: BTreeMap<PlaceId, usize>,
     series: BTreeMap<HostName, Arc<HostSeries>>,
+    /// What the series of each host cover.
+    coverage: BTreeMap<HostName, Coverage>,
     /// Errors of hosts that could not be queried.
     errors: BTreeMap<HostName, String>,
     requested: Figures,
@@ -162,6 +165,11 @@ impl Graphs {
         self.hosts.iter().filter_map(line).collect()
     }
 
+    /// What the received samples of a host cover; `None` before the first answer.
+    pub(super) fn coverage(&self, host: &HostName) -> Option<&Coverage> {
+        self.coverage.get(host)
+    }
+
     /// Whether the host's newest values cannot be queried.
     pub(super) fn has_error(&self, host: &HostName) -> bool {
         self.errors.contains_key(host)
@@ -207,13 +215,20 @@ impl Graphs {
     }
 
     pub(super) fn take(&mut self, host: HostName, series: Arc<HostSeries>, error: Option<String>) {
-        match error {
-            Some(error) => self.errors.insert(host.clone(), error),
-            None => self.errors.remove(&host),
+        let has_error = error.is_some();
+        let had_error = match error {
+            Some(error) => self.errors.insert(host.clone(), error).is_some(),
+            None => self.errors.remove(&host).is_some(),
         };
+        let metrics = self.choice.metrics();
+        let coverage = self.coverage.entry(host.clone()).or_default();
         // Figures from before an error stay.
-        if !self.errors.contains_key(&host) || !series.is_empty() {
+        if !has_error || !series.is_empty() {
+            coverage.update(&series, &metrics);
             self.series.insert(host, series);
+        }
+        if has_error && !had_error {
+            coverage.interrupt();
         }
     }
 
@@ -290,6 +305,7 @@ impl Graphs {
     /// A request was sent.
     pub(super) fn requested(&mut self, figures: Figures) {
         self.series.retain(|host, _| figures.hosts.contains(host));
+        self.coverage.retain(|host, _| figures.hosts.contains(host));
         self.errors.retain(|host, _| figures.hosts.contains(host));
         self.requested = figures;
     }

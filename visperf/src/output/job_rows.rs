@@ -72,7 +72,7 @@ fn sacct(job: &Job) -> String {
         false => [&job.code, &job.signal].map(|code| if code.is_empty() { "0" } else { code }).join(":"),
     };
     let cpus = job.cpus.unwrap_or(0).to_string();
-    [&number, &job.name, &job.queue, &job.account, &cpus, state(job), &code].map(|part| text(part)).join("|")
+    [&number, &job.name, &job.queue, &job.account, &cpus, state(job), &code].map(text).join("|")
 }
 
 /// The state as Slurm has it.

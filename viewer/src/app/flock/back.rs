@@ -6,7 +6,7 @@ use crate::app::command::Commands;
 use crate::app::text::{count, moment, span};
 use crate::app::theme::{self, Colors};
 use crate::flock::past::SPEED_MAX;
-use crate::model::{Model, TimeChange};
+use crate::model::{Model, Source, TimeChange};
 use crate::timeline::Mode;
 use egui::{Align2, Button, Rect, RichText, Ui, vec2};
 use wire::time::Time;
@@ -56,8 +56,7 @@ fn explanation(model: &Model, time: Time) -> (String, Option<Time>) {
     if let Some((host, error)) = model.flock().past_error() {
         return (format!("{} has no data of this moment: {error}", host.host), None);
     }
-    let text = "Nothing is kept of this moment: a sensor keeps its last minute in memory, what it recorded, and of \
-                each minute the processes that used most; those of others are for root and operators.";
+    let text = nothing_stored(model.source());
     match model.nearest_stored(time) {
         Some(nearest) => {
             let apart = span(nearest.since(time).max(time.since(nearest)).as_secs_f64());
@@ -65,6 +64,21 @@ fn explanation(model: &Model, time: Time) -> (String, Option<Time>) {
             (format!("{text}\nThe nearest that is kept is {apart} {side}."), Some(nearest))
         }
         None => (text.to_owned(), None),
+    }
+}
+
+/// That there is nothing of a moment, and what there could be.
+fn nothing_stored(source: &Source) -> &'static str {
+    match source.is_identified() {
+        true => {
+            "Nothing is kept of this moment: a sensor keeps its last minute in memory, what it recorded, and of each \
+             minute the processes that used most; those of others are for root and operators."
+        }
+        false => {
+            "Nothing that everyone may see is kept of this moment. The viewer is connected by TCP and is therefore not \
+             identified: of each minute the processes that used most are listed over the local socket of a daemon \
+             alone, own ones to their user, those of others to root and operators."
+        }
     }
 }
 
@@ -87,5 +101,21 @@ pub(super) fn state(model: &Model, ui: &mut Ui, colors: Colors) {
         let text = format!("{} of {}", seen, count(of(all), "host"));
         ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak))
             .on_hover_text("Of the others no sweeps are kept of this moment");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_viewer_that_is_not_identified_shows_why_it_lists_less() {
+        let text = |address: &str| nothing_stored(&Source::Daemon(address.to_owned()));
+        for tcp in ["127.0.0.1:7317", "[::1]:7317"] {
+            assert!(text(tcp).contains("connected by TCP"), "{tcp}");
+        }
+        for identified in ["/run/visperf/sensor.sock", "https://proxy.example:7443/d/UT-ICL"] {
+            assert!(!text(identified).contains("TCP"), "{identified}");
+        }
     }
 }

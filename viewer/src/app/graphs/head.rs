@@ -252,7 +252,7 @@ fn age(model: &Model, ui: &mut Ui, colors: Colors) {
         if let Some(step) = model.stored_step().filter(|_| has_room) {
             let text = format!("steps of {}", span(step.as_secs_f64()));
             ui.label(RichText::new(text).size(theme::SMALL).color(colors.weak)).on_hover_text(
-                "Each value is the mean of so much time, and the band around it reaches from the least to the greatest",
+                "Each value that is read from the store is the mean of so much time, and the band around it reaches from the least to the greatest",
             );
         }
         let errors = model.graphs().errors();
