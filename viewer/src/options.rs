@@ -52,10 +52,13 @@ pub struct Options {
     /// Directory to query, on this machine; shows all its domains if none are named
     #[arg(long, value_name = "ADDR", conflicts_with_all = ["connect", "replay"], value_parser = address)]
     pub directory: Option<SocketAddr>,
-    /// Daemon to query, on this machine: HOST:PORT [default: the daemon with a local socket, else
-    /// 127.0.0.1:7317]
-    #[arg(long, value_name = "ADDR", conflicts_with = "replay", value_parser = address)]
-    pub connect: Option<SocketAddr>,
+    /// Daemon to query, on this machine: HOST:PORT, or unix:PATH for a local socket, over which the daemon
+    /// identifies the user [default: the daemon with a local socket, else 127.0.0.1:7317]
+    #[arg(long, value_name = "ADDR", conflicts_with = "replay", value_parser = place)]
+    pub connect: Option<Where>,
+    /// State folder of the daemon to query, as passed to the daemon: its local socket is used
+    #[arg(long, value_name = "DIR", env = "VISPERF_STATE")]
+    pub state: Option<PathBuf>,
     /// Query through a proxy: HOST:PORT of its listener, then /d/DOMAIN (docs/firewalls.md)
     #[arg(long, value_name = "PROXY", env = "VISPERF_VIA", value_parser = via::door, requires = "account", conflicts_with_all = ["directory", "connect"])]
     pub via: Option<ProxyAddress>,
@@ -144,7 +147,12 @@ impl Options {
     /// The daemon to query.
     fn plan(&self) -> Result<Plan, String> {
         let mut plan = Plan {
-            address: self.directory.or(self.connect).map_or_else(usual, Where::from),
+            address: match (self.directory, &self.connect, &self.state) {
+                (Some(directory), ..) => Where::from(directory),
+                (None, Some(daemon), _) => daemon.clone(),
+                (None, None, Some(folder)) if self.via.is_none() => Where::of_folder(folder)?,
+                (None, None, _) => usual(),
+            },
             domains: self.domains.clone(),
             is_directory: self.directory.is_some(),
         };
@@ -201,6 +209,18 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         false => Err(format!(
             "expected an address of this machine, found {text}: daemons answer queries on loopback only"
         )),
+    }
+}
+
+/// Where a daemon of this machine is: its address, or its local socket.
+fn place(text: &str) -> Result<Where, String> {
+    match text.strip_prefix("unix:").map(PathBuf::from) {
+        Some(path) if path.is_absolute() => Ok(Where::Local(path)),
+        Some(path) => Err(format!(
+            "expected the whole path of a socket after unix:, found {:?}",
+            path.display().to_string()
+        )),
+        None => address(text).map(Where::from),
     }
 }
 
@@ -321,15 +341,37 @@ mod tests {
     }
 
     #[test]
+    fn a_state_folder_names_its_socket_and_one_without_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = |rest: &str| format!("v --state {} {rest}", folder.path().display());
+        let address = |line: &str| {
+            let options =
+                Options::try_parse_from(line.split(' ').filter(|word| !word.is_empty())).expect("valid");
+            match options.what() {
+                What::Daemon(plan) => plan.map(|plan| plan.address.to_string()),
+                What::Logs | What::File(_) => panic!("{line}"),
+            }
+        };
+        let refused = address(&line("")).expect_err("no daemon runs there");
+        assert!(refused.contains("no local socket of a daemon in"), "{refused}");
+        let socket = folder.path().join("sensor.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        assert_eq!(address(&line("")), Ok(socket.display().to_string()));
+        assert_eq!(address(&line("--connect 127.0.0.1:99")), Ok("127.0.0.1:99".to_owned()));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         let parse = |line: &str| Options::try_parse_from(line.split(' ')).is_ok();
         assert!(parse("v UT-ICL K-JIST --directory localhost:7317"));
         assert!(parse("v --via proxy.example/d/UT-ICL --account ana --secret s"));
         assert!(parse("v --tab graphs --span 1.5h --at 2026-11-20T12:30:00"));
+        assert!(parse("v --connect unix:/run/visperf/sensor.sock") && parse("v --state /tmp"));
         assert!(parse("v") && parse("v --connect localhost:99") && parse("v --replay a --screenshot a.png"));
         for wrong in [
             "v --connect 10.0.0.1:7317",
             "v --connect here",
+            "v --connect unix:sensor.sock",
             "v --filter slurmctld",
             "v --size 10x10",
             "v --invent 20x500",

@@ -33,6 +33,20 @@ impl Where {
         let answers = |path: &PathBuf| UnixStream::connect(path).is_ok();
         sockets.find(answers).map_or(Where::Here(address), Where::Local)
     }
+
+    /// The daemon with this state folder, by its local socket.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn of_folder(folder: &Path) -> Result<Where, String> {
+        let first = state_folder::sockets_of(folder).into_iter().next();
+        first.map(Where::Local).ok_or_else(|| {
+            format!(
+                "there is no local socket of a daemon in {}; expected the state folder of a running one (--state, VISPERF_STATE)",
+                folder.display()
+            )
+        })
+    }
 }
 
 impl From<SocketAddr> for Where {
