@@ -18,6 +18,7 @@ use compact_str::CompactString;
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::metrics::{DomainMetricsParams, Metric, MetricsParams, Sample, SensorMetricsParams, Value};
 use wire::api::{Named, UnixTime};
 use wire::near_names;
@@ -99,10 +100,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     query::print_typed(&args.query, &raw, &metrics, "no metric fits", |metrics, output| {
         table(metrics, is_of_history, output)
     })?;
-    if !is_of_history {
-        stale_hosts(&metrics).iter().for_each(|stale| note(stale));
+    if !is_of_history && !args.local && args.host.is_none() {
+        stale_hosts(&metrics).iter().chain(&silent_hosts(args, &metrics)).for_each(|text| note(text));
     }
     Ok(())
+}
+
+/// Notes on hosts without any value here: they have not reported to this representative.
+fn silent_hosts(args: &Args, metrics: &[Metric]) -> Vec<String> {
+    // Nothing but a note depends on it.
+    let Ok(known) = query::request(&args.query, &HostsParams {}, &args.whose.about()) else {
+        return Vec::new();
+    };
+    let has_values =
+        |host: &Host| metrics.iter().any(|metric| metric.host.as_deref() == Some(host.host.as_str()));
+    let silent =
+        known.typed.hosts.into_iter().filter(|host| host.state != HostState::Live && !has_values(host));
+    let text = |host: Host| {
+        format!("{}: it does not report; --since shows what it measured before", clean(&host.host))
+    };
+    silent.map(text).collect()
 }
 
 /// Notes on hosts whose newest values are much older than those of the others: they do not report.
