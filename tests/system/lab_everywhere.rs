@@ -66,6 +66,7 @@ struct Answers {
     hosts: Vec<String>,
     summary: String,
     calls: Vec<String>,
+    jobs: Vec<String>,
     metrics: Vec<String>,
     events: Vec<String>,
     by_host: BTreeMap<String, usize>,
@@ -80,11 +81,14 @@ fn answers(daemon: &Daemon, domain: &str) -> Result<Answers> {
     let call = |row: &Value| format!("{} {} {}", row["id"], row["state"], row["outcome"]);
     let metrics = ask(daemon, "domain.metrics", domain, json!({ "name": "node_boot_time_seconds" }))?;
     let metric = |row: &Value| format!("{} {}", row["host"], row["name"]);
+    let jobs = ask(daemon, "jobs.search", domain, json!({ "limit": PAGE }))?;
+    let job = |row: &Value| format!("{} {} {} {}", row["domain"], row["id"], row["state"], row["cpus"]);
     let (events, by_host) = events(daemon, domain)?;
     Ok(Answers {
         hosts: rows(&hosts, "hosts")?.map(host).collect(),
         summary: counts.join(" "),
         calls: rows(&calls, "calls")?.map(call).collect(),
+        jobs: rows(&jobs, "jobs")?.map(job).collect(),
         metrics: rows(&metrics, "metrics")?.map(metric).collect(),
         events,
         by_host,
@@ -117,7 +121,12 @@ pub(super) fn same(daemons: &[&Daemon], domain: &str, members: &[Daemon]) {
     ids.dedup();
     assert_eq!(ids.len(), all.events.len(), "an event is reported twice");
     assert!(all.hosts.len() == members.len() && all.metrics.len() == members.len(), "{all:?}");
-    assert!(all.calls.len() > 100, "{} calls", all.calls.len());
+    assert!(
+        all.calls.len() > 100 && all.jobs.len() > 60,
+        "{} calls, {} jobs",
+        all.calls.len(),
+        all.jobs.len()
+    );
     println!(
         "{domain}: {} daemons report the same of {} hosts, {} events, {} calls, after {} ms",
         daemons.len(),

@@ -7,8 +7,9 @@
 use super::lab_everywhere;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, sensor};
+use system_tests::lab::domains::{AGREED, Directory, Domain, agreed, sensor, state};
 use system_tests::lab::{self, Daemon, Host, Network, Stopwatch, Trials};
+use system_tests::program;
 use system_tests::query::Answer;
 use system_tests::wait::Seen;
 
@@ -118,6 +119,8 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     for ((domain, _), members) in DOMAINS.iter().zip(&grid.sensors) {
         lab_everywhere::same(&daemons, domain, members);
     }
+    let jobs = jobs_of(&grid);
+    assert_eq!(all_jobs(grid.sensors[0][1].host()), (jobs.clone(), String::new()), "from a sensor");
 
     // A representative dies: every daemon, wherever it is queried, finds the next one.
     let mut trials = Trials::default();
@@ -179,4 +182,39 @@ fn a_question_enters_anywhere_and_directories_may_die() {
         })
     };
     Stopwatch::start().until(AGREED, "live records", look).unwrap();
+
+    // A whole domain is away: a search of all jobs names it, and has those of the others.
+    grid.sensors[1].drain(..).for_each(|sensor| sensor.kill().unwrap());
+    let (there, notes) = all_jobs(grid.sensors[0][1].host());
+    let others = jobs.into_iter().filter(|(domain, _)| domain != "CERN").collect();
+    assert_eq!(there, others, "{notes}");
+    assert!(notes.contains("CERN: ") && notes.contains("its jobs are missing"), "{notes}");
+}
+
+/// The number of jobs of each domain, as one of its sensors answers.
+fn jobs_of(grid: &Grid) -> BTreeMap<String, usize> {
+    let count = |(domain, members): (&(&str, usize), &Vec<Daemon>)| {
+        let total = members[0].result("jobs.search", &json!({})).unwrap()["total"].as_u64().unwrap();
+        (domain.0.to_owned(), usize::try_from(total).unwrap())
+    };
+    DOMAINS.iter().zip(&grid.sensors).map(count).collect()
+}
+
+/// The number of jobs of each domain in a search of all domains on a host, and what it notes.
+fn all_jobs(host: &Host) -> (BTreeMap<String, usize>, String) {
+    let arguments = ["jobs", "--all-domains", "--json", "--limit", "100000", "--state", &state(host)];
+    let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap();
+    let [rows, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{notes}");
+    let jobs: BTreeSet<(String, String)> = rows
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|job| (job["domain"].to_string(), job["id"].to_string()))
+        .collect();
+    assert_eq!(jobs.len(), rows.lines().count(), "each is listed once");
+    let mut counts = BTreeMap::new();
+    for (domain, _) in jobs {
+        *counts.entry(domain.trim_matches('"').to_owned()).or_insert(0) += 1;
+    }
+    (counts, notes)
 }

@@ -90,3 +90,37 @@ pub enum Subject {
     /// A host of a domain: the parameters `domain` and `host` name it, and its sensor answers.
     Host,
 }
+
+/// Whether the representative of a domain answers the method with this name; its [`Request::SUBJECT`] is
+/// [`Subject::Domain`]. A daemon that only forwards a call knows its name alone.
+#[must_use]
+pub fn is_of_domain(method: &str) -> bool {
+    method.starts_with("domain.") || method.starts_with("jobs.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<R: Request>() {
+        assert_eq!(is_of_domain(R::METHOD), R::SUBJECT == Subject::Domain, "{}", R::METHOD);
+    }
+
+    #[test]
+    fn methods_of_a_domain_are_known_by_their_names() {
+        check::<calls::DomainCallsParams>();
+        check::<calls::SensorCallsParams>();
+        check::<domain::HostsParams>();
+        check::<domain::SummaryParams>();
+        check::<directory::DomainsParams>();
+        check::<events::DomainEventsParams>();
+        check::<events::SensorEventsParams>();
+        check::<history::DomainHistoryParams>();
+        check::<history::HistoryParams>();
+        check::<jobs::JobParams>();
+        check::<jobs::JobsSearchParams>();
+        check::<metrics::DomainMetricsParams>();
+        check::<metrics::SensorMetricsParams>();
+        check::<process_history::ProcessHistoryParams>();
+    }
+}

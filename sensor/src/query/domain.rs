@@ -95,8 +95,8 @@ impl Domain {
                 async move { own.summary().await }
             }),
             calls::method_of_domain(&self.calls),
-            jobs::search_method(&self.calls),
-            jobs::get_method(&self.calls),
+            jobs::search_method(&self.calls, &self.domain),
+            jobs::get_method(&self.calls, &self.domain),
         ]
     }
 

@@ -11,34 +11,40 @@ use rpc::fault::Fault;
 use wire::api::calls::CallsParams;
 use wire::api::jobs::{Job, JobParams, JobRecord, Jobs, JobsSearchParams};
 use wire::call::Call;
+use wire::id::DomainName;
 use wire::query::Viewer;
 
 /// Most jobs of one number that a refusal names.
 const NAMED_MAX: usize = 5;
 
 /// `jobs.search`.
-pub(super) fn search_method(known: &KnownCalls) -> Method {
-    let known = known.clone();
+pub(super) fn search_method(known: &KnownCalls, domain: &DomainName) -> Method {
+    let (known, domain) = (known.clone(), domain.clone());
     typed::method(move |caller, params: JobsSearchParams| {
-        let (known, viewer) = (known.clone(), caller.viewer);
-        async move { search(&known, params, viewer).await }
+        let (known, domain, viewer) = (known.clone(), domain.clone(), caller.viewer);
+        async move { search(&known, &domain, params, viewer).await }
     })
 }
 
 /// `jobs.get`.
-pub(super) fn get_method(known: &KnownCalls) -> Method {
-    let known = known.clone();
+pub(super) fn get_method(known: &KnownCalls, domain: &DomainName) -> Method {
+    let (known, domain) = (known.clone(), domain.clone());
     typed::method(move |caller, JobParams { job }: JobParams| {
-        let (known, viewer) = (known.clone(), caller.viewer);
-        async move { get(&known, &job, viewer).await }
+        let (known, domain, viewer) = (known.clone(), domain.clone(), caller.viewer);
+        async move { get(&known, &domain, &job, viewer).await }
     })
 }
 
-async fn search(known: &KnownCalls, params: JobsSearchParams, viewer: Viewer) -> Result<Jobs, Fault> {
+async fn search(
+    known: &KnownCalls,
+    domain: &DomainName,
+    params: JobsSearchParams,
+    viewer: Viewer,
+) -> Result<Jobs, Fault> {
     let owners = owners(viewer).await;
     let page = known.page(&own_facts(params.into(), &owners)?, &Owners::All).await?;
     Ok(Jobs {
-        jobs: page.calls.iter().map(|call| shown(call, &owners)).collect(),
+        jobs: page.calls.iter().map(|call| shown(call, domain, &owners)).collect(),
         total: page.total,
         total_is_more: page.is_more,
         stored_since: page.stored_since,
@@ -63,12 +69,18 @@ fn own_facts(params: CallsParams, owners: &Owners) -> Result<CallsParams, Fault>
     }
 }
 
-async fn get(known: &KnownCalls, name: &str, viewer: Viewer) -> Result<JobRecord, Fault> {
+async fn get(
+    known: &KnownCalls,
+    domain: &DomainName,
+    name: &str,
+    viewer: Viewer,
+) -> Result<JobRecord, Fault> {
     let owners = owners(viewer).await;
     let call = find(known, name).await?;
+    let job = shown(&call, domain, &owners);
     Ok(match owners.include(&call.user) {
-        true => JobRecord::from(&call),
-        false => JobRecord { job: Job::from(&call).reduced(), runs: Vec::new(), sources: Vec::new() },
+        true => JobRecord { job, ..JobRecord::from(&call) },
+        false => JobRecord { job, runs: Vec::new(), sources: Vec::new() },
     })
 }
 
@@ -104,7 +116,7 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
     }
 }
 
-fn shown(call: &Call, owners: &Owners) -> Job {
-    let job = Job::from(call);
+fn shown(call: &Call, domain: &DomainName, owners: &Owners) -> Job {
+    let job = Job { domain: domain.to_string(), ..Job::from(call) };
     if owners.include(&call.user) { job } else { job.reduced() }
 }

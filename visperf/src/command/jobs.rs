@@ -2,11 +2,14 @@
 //!
 //! Not here: transfers and requests (`calls`), one job (`job`).
 
+mod everywhere;
+
 use crate::client::{Client, PATIENCE};
 use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
 use crate::command::pages::Pages;
 use crate::command::query::{note_missing, print_typed};
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole};
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
@@ -28,6 +31,7 @@ use wire::event::Outcome;
   visperf jobs --user mrossi --outcome failed --since 7d
   visperf jobs --queue long --in waiting
   visperf jobs --charged-to physics --since 30d --json
+  visperf jobs --all-domains --user mrossi --outcome failed
   visperf jobs --since 30d --limit 100000 --csv > jobs.csv
   visperf job show slurm:17")]
 pub(crate) struct Args {
@@ -67,6 +71,9 @@ pub(crate) struct Args {
     /// Continue after an earlier page: the cursor in its note, with the same other options
     #[arg(long, value_name = "CURSOR", value_parser = chosen)]
     cursor: Option<String>,
+    /// Search all domains that the directory knows
+    #[arg(long, conflicts_with_all = ["domain", "cursor"])]
+    all_domains: bool,
     /// Print the oldest jobs first
     #[arg(long)]
     oldest: bool,
@@ -85,6 +92,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls("jobs", &args.query.target)?;
+    if args.all_domains {
+        return run_everywhere(args);
+    }
     let mut client = Client::new(&args.query.target);
     let about = args.whose.about();
     let pages = Pages::read(args.cursor.clone(), args.limit, |cursor, limit| {
@@ -93,25 +103,41 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     })?;
     let left_out = pages.left_out();
     let Pages { items, last, .. } = pages;
-    let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
-    let is_for_programs = args.csv || args.format.is_some();
-    if is_for_programs {
-        let mut output = args.query.width.output().whole();
-        if args.csv {
-            print_csv(&jobs, &mut output)?
-        } else {
-            print_sacct(&jobs, &mut output)?
-        }
-        output.flush()?;
-    } else {
-        print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs)?;
-    }
+    print(args, items)?;
     if let Some(text) = left_out {
         note(&text);
     }
     note_missing(&last.unheard);
     note_end_of_past(args.between.since, last.stored_since);
     Ok(())
+}
+
+/// Print the jobs of all domains.
+fn run_everywhere(args: &Args) -> Result<(), Failure> {
+    let everywhere::Found { items, total, is_more, missing, unheard } = everywhere::read(args)?;
+    let shown = items.len() as u64;
+    print(args, items)?;
+    if total > shown || is_more {
+        let more = if is_more { "more than " } else { "" };
+        note(&format!("{shown} of {more}{total} jobs; --limit N shows more"));
+    }
+    missing.iter().for_each(|text| note(&clean(text)));
+    note_missing(&unheard);
+    Ok(())
+}
+
+fn print(args: &Args, items: Vec<(Job, Value)>) -> Result<(), Failure> {
+    let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
+    if !args.csv && args.format.is_none() {
+        return print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs);
+    }
+    let mut output = args.query.width.output().whole();
+    if args.csv {
+        print_csv(&jobs, &mut output)?;
+    } else {
+        print_sacct(&jobs, &mut output)?;
+    }
+    output.flush()
 }
 
 fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {

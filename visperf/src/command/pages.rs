@@ -4,7 +4,6 @@
 
 use crate::client::items;
 use crate::command::query::{self, LIMIT_MAX};
-use crate::exit::Failure;
 use ::client::typed::Answered;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -74,11 +73,11 @@ impl<P: Page> Pages<P> {
     ///
     /// # Errors
     /// Those of `ask`.
-    pub(crate) fn read(
+    pub(crate) fn read<E>(
         first: Option<String>,
         limit: u64,
-        mut ask: impl FnMut(Option<String>, u64) -> Result<Answered<P>, Failure>,
-    ) -> Result<Pages<P>, Failure> {
+        mut ask: impl FnMut(Option<String>, u64) -> Result<Answered<P>, E>,
+    ) -> Result<Pages<P>, E> {
         let is_from_start = first.is_none();
         let (mut cursor, mut all, mut count) = (first, Vec::<(P::Item, Value)>::new(), 0);
         loop {

@@ -13,7 +13,7 @@ use wire::call::State;
 use wire::event::Outcome;
 
 /// Columns of the comma-separated form.
-const COLUMNS: &str = "id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,state,outcome,\
+const COLUMNS: &str = "domain,id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,state,outcome,\
     product_state,code,signal,submitted,eligible,started,ended,tries,hosts,cpus,nodes,memory_bytes,gpus,\
     time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,reason";
 
@@ -46,7 +46,7 @@ fn values(job: &Job) -> Vec<String> {
     let time = |time: Option<UnixTime>| time.map(|time| shown(time.0, &TimeZone::UTC)).unwrap_or_default();
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let texts = |all: &[&str]| all.iter().map(|one| text(one)).collect::<Vec<String>>();
-    let mut row = texts(&[&job.id, &job.job, &job.product, &job.name, &job.user]);
+    let mut row = texts(&[&job.domain, &job.id, &job.job, &job.product, &job.name, &job.user]);
     row.push(number(job.uid));
     row.extend(texts(&[&job.account, &job.project, &job.queue, &job.qos, &job.array_job, &job.array_task]));
     row.extend(texts(&[job.state.as_str(), job.outcome.map_or("", Outcome::as_str)]));
@@ -129,7 +129,7 @@ mod tests {
     fn a_row_has_a_value_for_every_column_and_is_one_line() {
         let lines = printed(print_csv, job());
         assert_eq!((lines.len(), values(&job()).len()), (2, COLUMNS.split(',').count()));
-        assert!(lines[1].starts_with("slurm:9_7,16,slurm,\"a, \"\"b\"\"|"), "{lines:?}");
+        assert!(lines[1].starts_with(",slurm:9_7,16,slurm,\"a, \"\"b\"\"|"), "{lines:?}");
         assert!(
             lines[1].contains(",1970-01-01T00:01:00.000Z,") && lines[1].contains(",wn1 wn2,4,"),
             "{lines:?}"

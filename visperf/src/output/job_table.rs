@@ -18,7 +18,8 @@ use wire::time::Time;
 /// Characters shown of a name, a reason and a list of hosts on a terminal.
 const SHOWN_CHARS: usize = 40;
 
-const HEADS: [&str; 15] = [
+const HEADS: [&str; 16] = [
+    "DOMAIN",
     "JOB",
     "NAME",
     "USER",
@@ -49,7 +50,13 @@ pub(crate) fn print_jobs(jobs: &[Job], output: &mut Output) -> Result<(), Failur
 
 fn print_in(zone: &TimeZone, now: Time, jobs: &[Job], output: &mut Output) -> Result<(), Failure> {
     let mut table = Table::new(&HEADS).spares(&SPARED).offset(offset_now(zone));
-    jobs.iter().for_each(|job| table.row(cells(job, zone, now, output)));
+    // The domain of all is known to the user.
+    let has_several = jobs.windows(2).any(|pair| pair[0].domain != pair[1].domain);
+    for job in jobs {
+        let domain = if has_several { job.domain.as_str() } else { "" };
+        let domain = Cell::text(domain).color(Color::Name);
+        table.row(std::iter::once(domain).chain(cells(job, zone, now, output)).collect());
+    }
     table.print(output)
 }
 

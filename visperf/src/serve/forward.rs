@@ -26,6 +26,7 @@ use rpc::fault::Fault;
 use sensor::query::channels::relays::{self, Relays};
 use std::fmt;
 use std::time::Duration;
+use wire::api::is_of_domain;
 use wire::credential::Role;
 use wire::id::{DomainName, HostName, PeerKey};
 use wire::query::{Form, Question, Viewer};
@@ -178,7 +179,7 @@ impl Own {
                 Some(Route::Relay(host))
             }
             Some(host) if method.starts_with("sensor.") => self.to_host(net, &view, of_host(host)?)?,
-            _ if method.starts_with("domain.") && !self.members.may_serve() => Some(Route::Representative),
+            _ if is_of_domain(method) && !self.members.may_serve() => Some(Route::Representative),
             _ => None,
         })
     }
@@ -194,7 +195,7 @@ impl Own {
     ) -> Result<Option<Route>, Fault> {
         let is_of_others = match params.text("host")? {
             Some(host) if method.starts_with("sensor.") => host != self.host.as_str(),
-            _ => method.starts_with("domain."),
+            _ => is_of_domain(method),
         };
         if !is_of_others {
             return Ok(None);

@@ -19,6 +19,7 @@ use overlay::net::protocol::Protocol;
 use rpc::dispatch::encoded_answer::Answered;
 use rpc::fault::Fault;
 use std::time::Duration;
+use wire::api::is_of_domain;
 use wire::fault;
 use wire::id::PeerKey;
 use wire::query::{Answer, Question};
@@ -42,7 +43,7 @@ enum Represented {
 /// This daemon represents the domain: it answers `domain.*` itself. It does not answer a question about
 /// another host, for which there is another route now.
 fn here(method: &str) -> Result<Option<Answered>, Fault> {
-    match method.starts_with("domain.") {
+    match is_of_domain(method) {
         true => Ok(None),
         false => Err(unavailable("this daemon represents the domain by now; ask again".to_owned())),
     }
@@ -70,7 +71,7 @@ impl Own {
     ) -> Result<Option<Answered>, Fault> {
         let start = clock::now();
         let left = || time_left.saturating_sub(clock::now().since(start));
-        let is_read = question.method.starts_with("domain.");
+        let is_read = is_of_domain(&question.method);
         let mut failed = None;
         loop {
             let peer = match self.found(net, left()).await {

@@ -159,6 +159,8 @@ pub struct JobRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Job {
+    /// Domain of the job.
+    pub domain: String,
     /// Id of the job, unique within the domain: `PRODUCT:JOB`, with `/CLUSTER` and `#LIFE` where needed.
     pub id: String,
     /// Number of the job, as the middleware has it.
@@ -303,6 +305,7 @@ impl From<&call::Call> for Job {
         let eligible =
             number(Fact::Eligible).and_then(|secs| i64::try_from(secs).ok()?.checked_mul(1_000_000));
         Job {
+            domain: String::new(),
             id: call.id.to_string(),
             job: call.job.to_string(),
             product: call.id.split([':', '/']).next().unwrap_or_default().to_owned(),
@@ -346,13 +349,13 @@ impl Job {
     /// What another user may see of it: what `squeue` prints by default, and how it ended.
     #[must_use]
     pub fn reduced(self) -> Job {
-        let Job { id, job, product, name, user, queue, .. } = self;
+        let Job { domain, id, job, product, name, user, queue, .. } = self;
         let Job { array_job, array_task, het_job, het_offset, state, .. } = self;
         let Job { submitted, started, ended, outcome, reason, hosts, nodes, tries, .. } = self;
         let numbers = Job { array_job, array_task, het_job, het_offset, ..Job::default() };
         let times = Job { submitted, started, ended, ..numbers };
         let course = Job { state, outcome, reason, hosts, nodes, tries, ..times };
-        Job { id, job, product, name, user, queue, is_reduced: true, ..course }
+        Job { domain, id, job, product, name, user, queue, is_reduced: true, ..course }
     }
 }
 
