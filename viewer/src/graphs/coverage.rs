@@ -88,7 +88,7 @@ impl Coverage {
     }
 
     fn stretches_of(&self, line: &Series) -> Vec<(Time, Time)> {
-        let longest = GAP_MIN.max(line.usual_interval() * GAP_INTERVALS);
+        let longest = longest_interval(line);
         let mut stretches: Vec<(Time, Time)> = Vec::new();
         for (time, _) in line.samples() {
             match stretches.last_mut() {
@@ -119,6 +119,11 @@ impl Coverage {
         }
         united
     }
+}
+
+/// The longest time between two samples that is no gap.
+pub fn longest_interval(line: &Series) -> Duration {
+    GAP_MIN.max(line.usual_interval() * GAP_INTERVALS)
 }
 
 /// The lines that show when a metric was sampled: those of its parts have the same times as that of their sum.

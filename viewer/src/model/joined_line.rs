@@ -4,7 +4,7 @@
 //! times those are (`graphs::coverage`), where both come from (`model::graph_lines`).
 
 use crate::flock::sweep::HostName;
-use crate::graphs::coverage::Coverage;
+use crate::graphs::coverage::{Coverage, longest_interval};
 use crate::graphs::metric::{Metric, Values};
 use crate::graphs::tiles::{Pieces, Point};
 use crate::series::{FRESH, HostSeries, Series};
@@ -98,7 +98,8 @@ impl<'a> JoinedLine<'a> {
             name: name.to_owned(),
             points,
             bounds: bounds.collect(),
-            joined_secs: of_steps.max(FRESH.as_secs_f64()),
+            joined_secs: of_steps
+                .max(self.received.map_or(0.0, |series| longest_interval(series).as_secs_f64())),
             is_earlier: false,
         }
     }
