@@ -205,7 +205,7 @@ fn all_jobs(host: &Host) -> (BTreeMap<String, usize>, String) {
     let arguments = ["jobs", "--all-domains", "--json", "--limit", "100000", "--state", &state(host)];
     let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap();
     let [rows, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(output.status.success(), "{notes}");
+    assert!(matches!(output.status.code(), Some(0 | 8)), "{notes}");
     let jobs: BTreeSet<(String, String)> = rows
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())

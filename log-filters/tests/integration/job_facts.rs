@@ -110,6 +110,7 @@ fn torque(line: &str) -> Option<(String, Facts)> {
         let parts = clock.split(':').map(|part| part.parse::<u64>().unwrap_or(0));
         if clock.is_empty() { String::new() } else { parts.fold(0, |sum, part| sum * 60 + part).to_string() }
     };
+    let array = job.split('.').next().and_then(|number| number.split_once('-'));
     let mem = value("resources_used.mem")
         .strip_suffix("kb")
         .map_or(String::new(), |kib| (kib.parse::<u64>().unwrap() * 1024).to_string());
@@ -121,6 +122,8 @@ fn torque(line: &str) -> Option<(String, Facts)> {
         (Fact::CpuTime, secs(value("resources_used.cput"))),
         (Fact::PeakMemory, mem),
         (Fact::Eligible, value("etime").to_owned()),
+        (Fact::ArrayJob, array.map_or("", |(array, _)| array).to_owned()),
+        (Fact::ArrayTask, array.map_or("", |(_, task)| task).to_owned()),
     ];
     Some((job.to_owned(), facts))
 }

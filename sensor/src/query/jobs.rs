@@ -94,13 +94,21 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
     let limit = NAMED_MAX as u64 + 1;
     // A number alone is an alias of every job that has it.
     if name.contains(':') {
-        let by_id = CallsParams { call: Some(name.to_owned()), limit: 1, ..CallsParams::default() };
+        let id = Some(name.to_owned());
+        let by_id = CallsParams { call: id, jobs_only: true, limit: 1, ..CallsParams::default() };
         if let Some(call) = known.page(&by_id, &Owners::All).await?.calls.into_iter().next() {
             return Ok(call);
         }
     }
-    let by_number =
-        CallsParams { job: Some(name.to_owned()), jobs_only: true, limit, ..CallsParams::default() };
+    // The number of one product: of a part, or of the whole that it is a part of.
+    let (scope, number) = name.split_once(':').filter(|(scope, _)| is_scope(scope)).unzip();
+    let by_number = CallsParams {
+        call: scope.map(|scope| format!("{scope}*")),
+        job: Some(number.unwrap_or(name).to_owned()),
+        jobs_only: true,
+        limit,
+        ..CallsParams::default()
+    };
     let CallPage { calls, .. } = known.page(&by_number, &Owners::All).await?;
     match calls.as_slice() {
         [only] => Ok(only.clone()),
@@ -114,6 +122,11 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
             )))
         }
     }
+}
+
+/// Whether a text before a colon is a product, or a product and a cluster: a number may be a URL.
+fn is_scope(text: &str) -> bool {
+    text.starts_with(|char: char| char.is_ascii_alphabetic()) && !text.starts_with("http")
 }
 
 fn shown(call: &Call, domain: &DomainName, owners: &Owners) -> Job {

@@ -8,7 +8,7 @@ use crate::client::{Client, PATIENCE};
 use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
 use crate::command::pages::Pages;
 use crate::command::query::{note_missing, print_typed};
-use crate::exit::Failure;
+use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole};
 use crate::output::job_rows::{print_csv, print_sacct};
@@ -112,6 +112,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns the pattern of ids and the number to search by: `slurm:17` is number 17 of Slurm, and its parts. An id with a
+/// mark of a later life is one job.
+fn id_and_number(job: Option<&str>) -> (Option<String>, Option<String>) {
+    let (id, number) = call_or_number(None, job.map(str::to_owned).as_ref());
+    match id.as_deref().and_then(|id| id.split_once(':')).filter(|(_, number)| !number.contains(['#', '*'])) {
+        Some((scope, number)) => (Some(format!("{scope}*")), Some(number.to_owned())),
+        None => (id, number),
+    }
+}
+
 /// Print the jobs of all domains.
 fn run_everywhere(args: &Args) -> Result<(), Failure> {
     let everywhere::Found { items, total, is_more, missing, unheard } = everywhere::read(args)?;
@@ -123,11 +133,17 @@ fn run_everywhere(args: &Args) -> Result<(), Failure> {
     }
     missing.iter().for_each(|text| note(&clean(text)));
     note_missing(&unheard);
-    Ok(())
+    if missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
 }
 
 fn print(args: &Args, items: Vec<(Job, Value)>) -> Result<(), Failure> {
     let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
+    if jobs.iter().any(|job| job.is_reduced) {
+        note(
+            "of other users' jobs only what a queue shows is printed; all of them is shown to root and operators, over the \
+             local socket of a daemon",
+        );
+    }
     if !args.csv && args.format.is_none() {
         return print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs);
     }
@@ -141,7 +157,7 @@ fn print(args: &Args, items: Vec<(Job, Value)>) -> Result<(), Failure> {
 }
 
 fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
-    let (id, job) = call_or_number(None, args.job.as_ref());
+    let (id, job) = id_and_number(args.job.as_deref());
     JobsSearchParams {
         id,
         job,
@@ -157,5 +173,25 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
         limit,
         order: if args.oldest { CallOrder::Oldest } else { CallOrder::Newest },
         cursor,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_a_product_is_a_number_and_a_pattern_of_ids() {
+        for (job, id, number) in [
+            ("17", None, Some("17")),
+            ("slurm:17", Some("slurm*"), Some("17")),
+            ("slurm/alpha:9_7", Some("slurm/alpha*"), Some("9_7")),
+            ("slurm:17#2", Some("slurm:17#2"), None),
+            ("https://gk.site/1/", None, Some("https://gk.site/1/")),
+        ] {
+            let (found_id, found) = id_and_number(Some(job));
+            assert_eq!((found_id.as_deref(), found.as_deref()), (id, number), "{job}");
+        }
+        assert_eq!(id_and_number(None), (None, None));
     }
 }

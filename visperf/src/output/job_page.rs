@@ -12,6 +12,7 @@ use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
 use wire::api::jobs::{Job, JobRecord, JobRun};
+use wire::call::State;
 use wire::time::Time;
 
 /// Width of the labels.
@@ -67,7 +68,7 @@ fn head(job: &Job, output: &Output) -> String {
         .join("  ")
 }
 
-fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 11] {
+fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 12] {
     let time = |time: Option<UnixTime>| time.map(|time| to_second(time.0, zone)).unwrap_or_default();
     [
         ("user", whose(job)),
@@ -76,9 +77,10 @@ fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 11] {
         ("submitted", join([time(job.submitted), labeled("from", &job.from)])),
         ("waited", join([waited(job, now), eligible(job, zone)])),
         ("started", join([time(job.started), labeled("starts:", &tries(job))])),
+        ("ended", time(job.ended)),
         ("ran", join([ran(job, now), limit(job)])),
         ("hosts", hosts(&job.hosts)),
-        ("allocated", allocated(job)),
+        (if job.state == State::Waiting { "requested" } else { "allocated" }, allocated(job)),
         ("accounted", accounted(job)),
         ("reason", clean(&job.reason)),
     ]
@@ -113,7 +115,9 @@ fn tries(job: &Job) -> String {
 
 fn limit(job: &Job) -> String {
     #[allow(clippy::cast_precision_loss)] // shown in whole seconds
-    let limit = |secs: u64| format!("of at most {}", age(secs as f64));
+    let limit = |secs: u64| {
+        format!("{} {}", if job.started.is_some() { "of at most" } else { "at most" }, age(secs as f64))
+    };
     job.time_limit_secs.map_or(String::new(), limit)
 }
 
@@ -197,7 +201,6 @@ fn runs(runs: &[JobRun], zone: &TimeZone, output: &Output) -> Table {
 mod tests {
     use super::*;
     use crate::output::capture::Capture;
-    use wire::call::State;
     use wire::event::Outcome;
 
     fn printed(record: &JobRecord) -> String {
@@ -245,6 +248,7 @@ mod tests {
             "slurm:17  relax  failed (OUT_OF_MEMORY), exit code 0:125",
             "user       mrossi (uid 1002), account physics, queue long",
             "waited     100s",
+            "ended      1970-01-01T00:18:20Z",
             "ran        100s, of at most 60m",
             "hosts      wn01, wn02",
             "allocated  8 CPUs, 2 hosts, 4.0 GiB",

@@ -13,9 +13,9 @@ use wire::call::State;
 use wire::event::Outcome;
 
 /// Columns of the comma-separated form.
-const COLUMNS: &str = "domain,id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,state,outcome,\
+const COLUMNS: &str = "domain,id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,het_job,het_offset,from,state,outcome,\
     product_state,code,signal,submitted,eligible,started,ended,tries,hosts,cpus,nodes,memory_bytes,gpus,\
-    time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,reason";
+    time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,reason,is_reduced";
 
 /// Columns that `sacct` prints by default.
 const SACCT: &str = "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode";
@@ -49,13 +49,14 @@ fn values(job: &Job) -> Vec<String> {
     let mut row = texts(&[&job.domain, &job.id, &job.job, &job.product, &job.name, &job.user]);
     row.push(number(job.uid));
     row.extend(texts(&[&job.account, &job.project, &job.queue, &job.qos, &job.array_job, &job.array_task]));
+    row.extend(texts(&[&job.het_job, &job.het_offset, &job.from]));
     row.extend(texts(&[job.state.as_str(), job.outcome.map_or("", Outcome::as_str)]));
     row.extend(texts(&[&job.product_state, &job.code, &job.signal]));
     row.extend([job.submitted, job.eligible, job.started, job.ended].map(time));
     row.extend([job.tries.to_string(), text(&job.hosts.join(" "))]);
     row.extend([job.cpus, job.nodes, job.memory_bytes, job.gpus, job.time_limit_secs].map(number));
     row.extend([job.accounted_cpu_secs, job.accounted_peak_memory_bytes].map(number));
-    row.push(text(&job.reason));
+    row.extend([text(&job.reason), job.is_reduced.to_string()]);
     row
 }
 
@@ -67,9 +68,11 @@ fn sacct(job: &Job) -> String {
         ("", het) => format!("{het}+{}", job.het_offset),
         (array, _) => format!("{array}_{}", job.array_task),
     };
-    let code = match job.code.contains(':') {
-        true => job.code.clone(),
-        false => [&job.code, &job.signal].map(|code| if code.is_empty() { "0" } else { code }).join(":"),
+    // Slurm prints code and signal; of others a signal is part of the code.
+    let code = match (job.code.as_str(), job.signal.as_str()) {
+        (code, _) if code.contains(':') => code.to_owned(),
+        (code, "" | "0") => format!("{}:0", if code.is_empty() { "0" } else { code }),
+        (_, signal) => format!("0:{signal}"),
     };
     let cpus = job.cpus.unwrap_or(0).to_string();
     [&number, &job.name, &job.queue, &job.account, &cpus, state(job), &code].map(text).join("|")
@@ -147,8 +150,10 @@ mod tests {
             ("9_7", &["long", "physics", "4", "OUT_OF_MEMORY", "0:125"][..])
         );
         let other =
-            Job { product: "torque".to_owned(), array_job: String::new(), code: "271".to_owned(), ..job() };
-        let lines = printed(print_sacct, other);
-        assert!(lines[1].starts_with("16|") && lines[1].ends_with("|FAILED|271:0"), "{lines:?}");
+            Job { product: "torque".to_owned(), array_job: String::new(), code: "3".to_owned(), ..job() };
+        let lines = printed(print_sacct, other.clone());
+        assert!(lines[1].starts_with("16|") && lines[1].ends_with("|FAILED|3:0"), "{lines:?}");
+        let killed = Job { code: "137".to_owned(), signal: "9".to_owned(), ..other };
+        assert!(printed(print_sacct, killed)[1].ends_with("|FAILED|0:9"));
     }
 }

@@ -203,8 +203,15 @@ impl CallsParams {
             && on_host.as_ref().is_none_or(on)
             && state.is_none_or(|state| call.state == state)
             && (outcome.is_empty() || call.outcome.is_some_and(|known| outcome.contains(&known)))
-            && since.is_none_or(|since| call.latest() >= Some(since.0))
+            && since.is_none_or(|since| self.is_active_since(since, call))
             && until.is_none_or(|until| call.latest() <= Some(until.0))
+    }
+}
+
+impl CallsParams {
+    /// Whether something happened to a call since then. A job that has not ended waits or runs now.
+    fn is_active_since(&self, since: UnixTime, call: &call::Call) -> bool {
+        (self.jobs_only && call.state != State::Ended) || call.latest() >= Some(since.0)
     }
 }
 

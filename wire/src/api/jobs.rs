@@ -40,7 +40,7 @@ pub struct JobsSearchParams {
     pub state: Option<State>,
     /// Only jobs with one of these outcomes.
     pub outcome: Vec<Outcome>,
-    /// Only jobs whose latest time is this time or later.
+    /// Only jobs that wait or run, or whose latest time is this time or later.
     pub since: Option<UnixTime>,
     /// Only jobs whose latest time is this time or earlier.
     pub until: Option<UnixTime>,

@@ -48,7 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return output.flush();
     }
     print_job(&record, &TimeZone::system(), times::now(), &mut output)?;
-    print_events(&mut client, args, &record, &mut output)?;
+    if !record.job.is_reduced {
+        print_events(&mut client, args, &record, &mut output)?;
+    }
     output.flush()
 }
 
@@ -64,7 +66,9 @@ fn print_events(
         ..EventsParams::default()
     });
     let answer = client.request(&params, &args.whose.about(), PATIENCE);
-    let events = answer.map_err(|error| client.explain(DomainEventsParams::METHOD, error))?.typed.events;
+    let mut events = answer.map_err(|error| client.explain(DomainEventsParams::METHOD, error))?.typed.events;
+    // They are in the order of reading: log after log.
+    events.sort_by_key(|event| event.time);
     if events.is_empty() {
         return Ok(());
     }
