@@ -100,7 +100,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     query::print_typed(&args.query, &raw, &metrics, "no metric fits", |metrics, output| {
         table(metrics, is_of_history, output)
     })?;
-    if !is_of_history && !args.local && args.host.is_none() {
+    // Programs read the times of the values, and need not wait for another query.
+    if !is_of_history && !args.local && args.host.is_none() && !args.query.json {
         stale_hosts(&metrics).iter().chain(&silent_hosts(args, &metrics)).for_each(|text| note(text));
     }
     Ok(())
