@@ -119,10 +119,7 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     for ((domain, _), members) in DOMAINS.iter().zip(&grid.sensors) {
         lab_everywhere::same(&daemons, domain, members);
     }
-    let jobs = jobs_of(&grid);
-    let (everywhere, notes) = all_jobs(grid.sensors[0][1].host());
-    assert_eq!(everywhere, jobs, "{notes}");
-    assert!(!notes.contains("missing"), "{notes}");
+    let jobs = same_jobs_everywhere(&grid);
 
     // A representative dies: every daemon, wherever it is queried, finds the next one.
     let mut trials = Trials::default();
@@ -191,6 +188,15 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     let others = jobs.into_iter().filter(|(domain, _)| domain != "CERN").collect();
     assert_eq!(there, others, "{notes}");
     assert!(notes.contains("CERN: ") && notes.contains("its jobs are missing"), "{notes}");
+}
+
+/// The number of jobs of each domain, which a search of all domains has too.
+fn same_jobs_everywhere(grid: &Grid) -> BTreeMap<String, usize> {
+    let jobs = jobs_of(grid);
+    let (everywhere, notes) = all_jobs(grid.sensors[0][1].host());
+    assert_eq!(everywhere, jobs, "{notes}");
+    assert!(!notes.contains("missing"), "{notes}");
+    jobs
 }
 
 /// The number of jobs of each domain, as one of its sensors answers.
