@@ -102,7 +102,8 @@ fn len_bytes(StoredCall { call, aliases, .. }: &StoredCall) -> usize {
     let details = call.details.as_ref().map_or(0, |details| {
         let runs =
             details.runs.iter().map(|run| 40 + run.hosts.iter().map(|host| host.len() + 1).sum::<usize>());
-        details.facts.len() * 12 + details.lines.len() * 32 + runs.sum::<usize>()
+        let usage = details.usage.iter().map(|usage| 80 + usage.host.len() + usage.figures.len() * 6);
+        details.facts.len() * 12 + details.lines.len() * 32 + runs.sum::<usize>() + usage.sum::<usize>()
     });
     all.map(|text| text.len() + 2).sum::<usize>() + details + 64
 }

@@ -7,8 +7,10 @@ use compact_str::CompactString;
 use log_filters::join::changes::{CallChanges, FormerId};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use wire::call::usage::Usage;
 use wire::call::{Call, StoredCall};
 use wire::event::Outcome;
 use wire::report::calls::{CallPosition, POSITIONS_MAX};
@@ -41,7 +43,7 @@ struct Known {
     outcome: String,
     hosts: String,
     aliases: String,
-    has_details: bool,
+    details: Option<Vec<u8>>,
 }
 
 /// Applies changes, within a transaction of the caller.
@@ -75,14 +77,21 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
     let known = known(to, &ids).await?;
     let mut wanted = Vec::new();
     for left in chunk {
-        if let Some(known) = known.get(&left.call.id).filter(|known| is_same(known.latest_us, left)) {
+        let mut left = Cow::Borrowed(*left);
+        if let Some(known) = known.get(&left.call.id).filter(|known| is_same(known.latest_us, &left)) {
             // Fewer events: what came after the call had been dropped from memory.
-            if i64::from(left.call.events) < known.events || is_unchanged(known, &left.call) {
+            if i64::from(left.call.events) < known.events {
+                continue;
+            }
+            if let Cow::Borrowed(call) = left {
+                left = with_stored_usage(known, call);
+            }
+            if is_unchanged(known, &left.call) {
                 continue;
             }
             delete(to, known).await?;
         }
-        wanted.push(*left);
+        wanted.push(left);
     }
     let last: i64 = sqlx::query_scalar("SELECT last_key FROM identity").fetch_one(&mut *to).await?;
     let keyed: Vec<_> = (last + 1..).zip(wanted).collect();
@@ -98,7 +107,7 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
     if let Some((last, _)) = keyed.last() {
         sqlx::query("UPDATE identity SET last_key = ?").bind(last).execute(&mut *to).await?;
         let mut sql = QueryBuilder::<Sqlite>::new(format!("INSERT INTO call (key, {WRITTEN}) "));
-        sql.push_values(keyed, |mut row, (key, left)| push_values(row.push_bind(key), left));
+        sql.push_values(&keyed, |mut row, (key, left)| push_values(row.push_bind(key), left));
         sql.build().execute(&mut *to).await?;
     }
     let tables = [
@@ -135,11 +144,35 @@ fn is_unchanged(known: &Known, call: &Call) -> bool {
         && latest_us(call) == known.latest_us
         && call.state.as_str() == known.state
         && call.outcome.map_or("", Outcome::as_str) == known.outcome
-        && (known.has_details || call.details.is_none())
+        && has_same_details(known, call)
+}
+
+/// Whether the stored details are those of the call, or all that is known of it.
+fn has_same_details(known: &Known, call: &Call) -> bool {
+    let Some(details) = &call.details else { return true };
+    known.details.as_ref().is_some_and(|stored| *stored == row::details_bytes(details))
+}
+
+/// The call with what is stored of its measured usage and no longer in memory.
+fn with_stored_usage<'a>(known: &Known, left: &'a StoredCall) -> Cow<'a, StoredCall> {
+    let stored = known.details.as_deref().and_then(row::details_of).unwrap_or_default();
+    let is_missing = |usage: &Usage| {
+        let details = left.call.details.as_deref();
+        !details.is_some_and(|details| details.usage.iter().any(|known| known.is_same(usage)))
+    };
+    let missing: Vec<Usage> = stored.usage.into_iter().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Cow::Borrowed(left);
+    }
+    let mut left = left.clone();
+    let usage = &mut left.call.details.get_or_insert_default().usage;
+    usage.extend(missing);
+    usage.sort_by(|one, other| (&one.host, one.started).cmp(&(&other.host, other.started)));
+    Cow::Owned(left)
 }
 
 impl Known {
-    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases, details IS NOT NULL";
+    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases, details";
 
     fn new(row: &SqliteRow) -> Result<Known, sqlx::Error> {
         Ok(Known {
@@ -150,7 +183,7 @@ impl Known {
             outcome: row.try_get(4)?,
             hosts: row.try_get(5)?,
             aliases: row.try_get(6)?,
-            has_details: row.try_get(7)?,
+            details: row.try_get(7)?,
         })
     }
 }

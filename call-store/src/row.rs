@@ -7,7 +7,8 @@ use sqlx::query_builder::Separated;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, Sqlite};
 use std::collections::BTreeSet;
-use wire::call::job::Fact;
+use wire::at_end::AtEnd;
+use wire::call::job::{Fact, JobDetails};
 use wire::call::{Call, PART_MARKS, State, StoredCall, host_names};
 use wire::event::Outcome;
 use wire::time::Time;
@@ -51,9 +52,19 @@ pub(crate) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, left
         values.push_bind(call.fact(fact).unwrap_or_default().to_owned());
     }
     values.push_bind(i64::from(call.is_job()));
-    let details = call.details.as_deref();
-    values
-        .push_bind(details.map(|details| postcard::to_stdvec(details).expect("it can be written to memory")));
+    values.push_bind(call.details.as_deref().map(details_bytes));
+}
+
+/// Details of a job as they are stored: what was measured follows, as an earlier version has none of it.
+pub(crate) fn details_bytes(details: &JobDetails) -> Vec<u8> {
+    let usage = AtEnd((!details.usage.is_empty()).then_some(&details.usage));
+    postcard::to_stdvec(&(details, usage)).expect("it can be written to memory")
+}
+
+/// Reads stored details; `None` if they are of a later version: the call is known without them.
+pub(crate) fn details_of(bytes: &[u8]) -> Option<Box<JobDetails>> {
+    let (details, AtEnd(usage)) = postcard::from_bytes::<(Box<JobDetails>, AtEnd<_>)>(bytes).ok()?;
+    Some(Box::new(JobDetails { usage: usage.unwrap_or_default(), ..*details }))
 }
 
 /// Returns the call of a row, and its key.
@@ -85,8 +96,7 @@ pub(crate) fn call_of(row: &SqliteRow) -> Result<(i64, Call), sqlx::Error> {
         reason: text(17)?,
         tries: count(18)?,
         events: count(19)?,
-        // Details that cannot be read are of a later version: the call is known without them.
-        details: row.try_get::<Option<&[u8]>, _>(20)?.and_then(|bytes| postcard::from_bytes(bytes).ok()),
+        details: row.try_get::<Option<&[u8]>, _>(20)?.and_then(details_of),
     };
     Ok((row.try_get(0)?, call))
 }

@@ -59,7 +59,12 @@ impl Details {
             Details { facts: self.facts.clone(), lines: self.lines.clone(), ..Details::default() };
         shown.facts.sort_unstable_by_key(|statement| statement.fact);
         shown.drop_unused_lines();
-        Box::new(JobDetails { facts: shown.facts, lines: shown.lines, runs: self.earlier.runs(), parts: 0 })
+        Box::new(JobDetails {
+            facts: shown.facts,
+            lines: shown.lines,
+            runs: self.earlier.runs(),
+            ..JobDetails::default()
+        })
     }
 
     fn state(&mut self, fact: Fact, value: CompactString, by: Authority, line: Line) {

@@ -22,6 +22,7 @@ pub mod changes;
 mod shares;
 mod sharing;
 mod snapshot;
+mod usages;
 mod wholes;
 
 use shares::Shares;
@@ -78,6 +79,7 @@ pub struct Joiner {
     dropped: u64,
     /// `None` unless changes are collected.
     waiting: Option<changes::Waiting>,
+    usages: usages::Usages,
 }
 
 impl Default for Joiner {
@@ -102,12 +104,17 @@ impl Joiner {
             calls_max: calls_max.max(1),
             dropped: 0,
             waiting: None,
+            usages: usages::Usages::default(),
         }
     }
 
     /// Join an event to its call. Returns the call's id, empty if the event belongs to no call.
     pub fn join(&mut self, found: &Found, id: Id) -> CompactString {
-        let Some(keys) = &found.keys else { return CompactString::default() };
+        let Some(keys) = &found.keys else {
+            self.take_usage(found, id);
+            return CompactString::default();
+        };
+        self.usages.note_scope(&keys.scope);
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
             Naming::Unique | Naming::Part => self.unique(found, &names),

@@ -67,6 +67,7 @@ struct signal_struct {
 	unsigned long min_flt;
 	unsigned long maj_flt;
 	struct task_io_accounting ioac;
+	unsigned long maxrss; /* set as the last thread ends */
 };
 
 struct sched_entity {

@@ -420,6 +420,12 @@ int on_free(u64 *ctx)
 		return 0;
 	__builtin_memset(life, 0, sizeof *life);
 	life->kind = KIND_FREED;
+	/*
+	 * All threads have been added to the sums of the process by now. The exit was reported before the
+	 * process gave back its memory, in kernels since 6.16.
+	 */
+	set_ended_threads(&life->sums, task->signal);
+	life->peak_pages = task->signal->maxrss;
 	life->pid = task->tgid;
 	life->start_ns = task->start_boottime;
 	life->time_ns = bpf_ktime_get_boot_ns();

@@ -69,7 +69,8 @@ struct life {
 	u32 padding;
 	u64 cgroup;
 	char name[16];
-	struct sums sums; /* only KIND_EXIT: totals of its whole life */
+	struct sums sums; /* only KIND_EXIT and KIND_FREED: totals of its whole life */
+	u64 peak_pages; /* only KIND_FREED: most resident memory at a moment of its life */
 };
 
 enum { ARGUMENTS_LEN = 256 };

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::control;
 use crate::filters::{FilterChooser, FilterSet};
 use crate::history;
+use crate::job_usage;
 use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
@@ -116,6 +117,7 @@ pub struct Status {
     history: Option<history::handle::Handle>,
     copies: Option<history::handle::Handle>,
     process_history: Option<process_history::worker::Handle>,
+    job_usage: Option<job_usage::worker::Handle>,
     call_history: Option<CallHistory>,
     domain_calls: Option<CallHistory>,
     recorder: Option<worker::Handle>,
@@ -127,6 +129,12 @@ pub struct Status {
 
 /// Failures of the rest of the daemon, once they can be read.
 type DaemonHealth = OnceLock<Box<dyn Fn() -> Vec<String> + Send + Sync>>;
+
+/// Adds the logs that the sensor writes itself.
+fn with_own_logs(mut following: tail::Config, state: &Path) -> tail::Config {
+    following.files.extend([control::trail::spec(state), job_usage::usage_log::spec(state)]);
+    following
+}
 
 impl Sensor {
     /// Opens the state directory and starts to follow the logs.
@@ -140,10 +148,9 @@ impl Sensor {
         let filtering = Arc::new(FilterSet::load(&config.filters));
         let joiner = Arc::new(Mutex::new(Joiner::default()));
         let choice = FilterChooser::new(Arc::clone(&filtering), &config);
-        let join = Box::new(Arc::clone(&joiner));
-        let mut following = config.tail();
-        following.files.push(control::trail::spec(state));
-        let tail = tail::handle::Handle::start(following, state, Box::new(choice), join)?;
+        let following = with_own_logs(config.tail(), state);
+        let tail =
+            tail::handle::Handle::start(following, state, Box::new(choice), Box::new(Arc::clone(&joiner)))?;
         let modules = modules::open(&config, state);
         let mut sampler = modules::sampler(&config, modules.as_ref());
         let (service, representative) = Service::new(state.join("domain"), domain::Config::default());
@@ -151,9 +158,9 @@ impl Sensor {
         let pasts = Pasts::set_up(config.history, state, config.host.clone(), sources);
         let tail = Arc::new(tail);
         let channels = Hub::default();
-        let process_sampling::ProcessSampling { processes, subscriptions, recorder, watch, serving, history } =
-            process_sampling::set_up(chosen, &config, state, &tail, &channels)?;
-        let pasts = pasts.with_processes(history);
+        let sampling = process_sampling::set_up(chosen, &config, state, &tail, &channels)?;
+        let (processes, recorder, serving) = (sampling.processes, sampling.recorder, sampling.serving);
+        let pasts = pasts.with_processes(sampling.history, sampling.usage);
         let rolls = Rosters::new(serving.clone(), Arc::clone(&joiner));
         channels.set_rosters(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
@@ -170,6 +177,7 @@ impl Sensor {
             history: pasts.own(),
             copies: pasts.copies().map(|copies| copies.handle().clone()),
             process_history: pasts.processes(),
+            job_usage: pasts.usage(),
             call_history: pasts.calls(),
             domain_calls: pasts.domain_calls(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
@@ -192,9 +200,9 @@ impl Sensor {
             processes,
             pasts,
             recorder,
-            serving: (watch, serving),
+            serving: (sampling.watch, serving),
             channels,
-            flowing: (pump, rolls, subscriptions),
+            flowing: (pump, rolls, sampling.subscriptions),
             modules,
             control,
             service,
@@ -241,6 +249,7 @@ impl Sensor {
             history: self.history(),
             copies: self.copies().map(|copies| copies.handle().clone()),
             process_history: self.pasts.processes(),
+            job_usage: self.pasts.usage(),
             call_history: self.pasts.calls(),
             domain_calls: self.pasts.domain_calls(),
             recorder: self.recorder(),

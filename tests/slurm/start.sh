@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A whole Slurm on loopback in a folder of its own: munged, slurmctld and slurmd, all as root.
 #
-#   start.sh FOLDER      starts it and waits until its one host takes jobs; SLURM_CONF is FOLDER/slurm.conf then
+#   start.sh FOLDER      starts it and waits until its one host takes jobs; SLURM_CONF is FOLDER/slurm.conf then,
+#                        and the first job has the number FIRST_JOB, by default 1
 #   start.sh FOLDER stop ends it
 #
 # It needs Debian's munge, slurmctld, slurmd and slurm-client, and touches nothing outside FOLDER.
@@ -44,6 +45,7 @@ chmod 600 "$folder/munge.key"
 host=$(hostname -s)
 cat > "$SLURM_CONF" <<CONF
 ClusterName=trial
+FirstJobId=${FIRST_JOB:-1}
 SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$control
 SlurmdPort=$work
@@ -58,6 +60,8 @@ SlurmctldPidFile=$folder/slurmctld.pid
 SlurmdPidFile=$folder/slurmd.pid
 SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd.log
+JobCompType=jobcomp/filetxt
+JobCompLoc=$folder/jobcomp.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres

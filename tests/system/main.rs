@@ -85,7 +85,11 @@ mod lab_watching;
 mod past;
 mod slow_filter;
 #[cfg(feature = "slurm")]
+mod slurm;
+#[cfg(feature = "slurm")]
 mod slurm_job;
+#[cfg(feature = "slurm")]
+mod slurm_usage;
 mod viewer;
 #[cfg(feature = "desktop")]
 mod viewer_demo;

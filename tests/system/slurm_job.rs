@@ -4,12 +4,12 @@
 //! Needs Slurm's daemons and root; `tests/slurm/start.sh` starts them on loopback in a folder of the test.
 //! Not here: logs of other versions (the filters' tests), other schedulers (the sensor's tests).
 
+use crate::slurm::Slurm;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use system_tests::grid::Daemon;
-use system_tests::program::{command, workspace};
 use system_tests::query;
 use system_tests::wait::{self, Seen};
 
@@ -30,36 +30,10 @@ kill $(jobs -p)
 exit 3
 "#;
 
-struct Slurm(PathBuf);
-
-impl Slurm {
-    fn start(folder: &Path) -> Slurm {
-        let slurm = Slurm(folder.to_owned());
-        assert!(slurm.run(&["start"]), "Slurm does not start");
-        slurm
-    }
-
-    fn run(&self, words: &[&str]) -> bool {
-        let script = workspace().join("tests/slurm/start.sh");
-        command(script).arg(&self.0).args(words).status().unwrap().success()
-    }
-
-    fn submit(&self) {
-        let script = self.0.join("job.sh");
-        std::fs::write(&script, JOB.replace("FOLDER", &self.0.display().to_string())).unwrap();
-        let submitted = command("sbatch")
-            .env("SLURM_CONF", self.0.join("slurm.conf"))
-            .arg("--output=/dev/null")
-            .arg(script)
-            .status();
-        assert!(submitted.unwrap().success());
-    }
-}
-
-impl Drop for Slurm {
-    fn drop(&mut self) {
-        self.run(&["stop"]);
-    }
+fn submit(slurm: &Slurm, folder: &Path) {
+    let script = folder.join("job.sh");
+    std::fs::write(&script, JOB.replace("FOLDER", &folder.display().to_string())).unwrap();
+    slurm.submit(&[], &script);
 }
 
 fn ask(address: &Path, method: &str, params: &Value) -> Value {
@@ -96,7 +70,7 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let slurm = Slurm::start(folder.path());
+    let slurm = Slurm::start(folder.path(), 1);
     let config = folder.path().join("visperf.toml");
     let text = format!(
         "[sensor.recorder]\nhz = 64\n[[sensor.recorder.triggers]]\nname = 'failed'\noutcome = 'failed'\n\
@@ -108,7 +82,7 @@ fn a_job_of_a_real_slurm_is_known_by_its_processes() {
     let _daemon = Daemon::start(&folder.path().join("sensor"), &arguments).unwrap();
     // As root: processes are assigned to the job by their environments.
     let address = &folder.path().join("sensor/sensor.sock");
-    slurm.submit();
+    submit(&slurm, folder.path());
     let expected = pids(folder.path());
     wait::until(PATIENCE, "exactly the job's processes", || {
         let (live, answer) = living(address, &expected);

@@ -19,6 +19,7 @@ pub mod entries;
 pub mod events;
 pub mod files;
 pub mod history;
+pub mod job_usage;
 pub mod jobs;
 pub mod metrics;
 pub mod modules;

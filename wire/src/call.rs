@@ -3,6 +3,7 @@
 //! Pure. Not here: the joining (`log_filters::join`).
 
 pub mod job;
+pub mod usage;
 
 use crate::event::Outcome;
 use crate::time::Time;

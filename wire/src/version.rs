@@ -130,12 +130,15 @@ pub const HISTORY: Format = Format { name: "history", first: 1, written: 2, newe
 /// Files of the process history, one for each day.
 pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 
+/// Measurements of the jobs that run on a host.
+pub const JOB_USAGE: Format = Format::new("job usage", 1);
+
 /// Database of ended calls; its own table of migrations has the number. Version 2 can be copied,
 /// version 3 has what filters look at in fewer places, version 4 the details of jobs.
 pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 4, newest: 4 };
 
 /// All formats that carry a version.
-pub const FORMATS: [Format; 27] = [
+pub const FORMATS: [Format; 28] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -163,6 +166,7 @@ pub const FORMATS: [Format; 27] = [
     HISTORY,
     PROCESS_HISTORY,
     CALL_HISTORY,
+    JOB_USAGE,
 ];
 
 /// Version at the end of a value, as a `u16`. If nothing follows the value, it is 1: the form without a

@@ -112,7 +112,13 @@ fn random_details(rng: &mut Rng) -> Option<JobDetails> {
     }
     let lines = vec![Line { event, time: time(5) }];
     let runs = vec![Run { hosts: vec!["wn9".into()], ..Run::default() }; rng.usize(0..2)];
-    (rng.u8(0..4) > 0).then(|| JobDetails { facts, lines, runs, parts: u32::from(rng.u8(0..9) == 0) })
+    (rng.u8(0..4) > 0).then(|| JobDetails {
+        facts,
+        lines,
+        runs,
+        parts: u32::from(rng.u8(0..9) == 0),
+        usage: Vec::new(),
+    })
 }
 
 /// Changes that store these calls.

@@ -34,6 +34,12 @@ impl Joiner {
                 }
             }
         }
+        if call.is_job() {
+            let usage = self.usages.of_call(&entry.names, &call);
+            if let Some(details) = &mut call.details {
+                details.usage = usage;
+            }
+        }
         call
     }
 

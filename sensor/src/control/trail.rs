@@ -13,15 +13,12 @@
 //! Not here: how a line becomes an event (`log-filters/filters/visperf-control.toml`).
 
 use super::rate_limiter::RateLimiter;
+use crate::own_log::OwnLog;
 use crate::tail::{Spec, Start};
-use daemon::{state_file, state_folder};
 use jiff::Timestamp;
-use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fmt, io};
 use wire::control::Order;
 use wire::harmless::is_harmless;
 use wire::id::{HostName, PeerKey};
@@ -150,9 +147,8 @@ impl UnverifiedLimiter {
 /// The trail, owned by the one executor that writes it.
 #[derive(Debug)]
 pub struct Trail {
-    folder: PathBuf,
+    log: OwnLog,
     host: HostName,
-    open: Option<(File, u64)>,
     unverified: UnverifiedLimiter,
 }
 
@@ -163,7 +159,7 @@ impl Trail {
     pub fn new(state: &Path, host: HostName) -> Trail {
         let unverified =
             UnverifiedLimiter { limiter: RateLimiter::new(STRANGERS_BURST, STRANGERS_INTERVAL), left_out: 0 };
-        Trail { folder: folder(state), host, open: None, unverified }
+        Trail { log: OwnLog::new(folder(state), "trail.log", LEN_MAX_BYTES), host, unverified }
     }
 
     /// Records a command, with the time of day and the time for the rate limiter; on disk when this returns.
@@ -176,50 +172,10 @@ impl Trail {
         }
         let left_out = self.unverified.left_out;
         let line = format!("{}\n", Line { at: now, entry, to: &self.host, left_out });
-        let written = self.write(line.as_bytes());
-        match &written {
-            Ok(()) => self.unverified.left_out = 0,
-            // A half-written line would be read as the start of the next.
-            Err(_) => self.open = None,
-        }
-        written
-    }
-
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let (mut file, len) = match self.open.take() {
-            Some((file, len)) if len < LEN_MAX_BYTES => (file, len),
-            Some(_) | None => self.begin()?,
-        };
-        file.write_all(line)?;
-        file.sync_data()?;
-        self.open = Some((file, len + line.len() as u64));
+        self.log.append(line.as_bytes())?;
+        self.unverified.left_out = 0;
         Ok(())
     }
-
-    /// Opens the file to append to.
-    fn begin(&self) -> io::Result<(File, u64)> {
-        state_folder::prepare_below(&self.folder)?;
-        let path = self.folder.join("trail.log");
-        let mut options = OpenOptions::new();
-        options.append(true).create(true).mode(0o600);
-        let mut file = state_file::open(&path, &mut options)?;
-        let mut len = file.metadata()?.len();
-        if len >= LEN_MAX_BYTES {
-            fs::rename(&path, self.folder.join("trail.log.1"))?;
-            (file, len) = (state_file::open(&path, &mut options)?, 0);
-        }
-        if len > 0 && !ends_a_line(&path, len)? {
-            file.write_all(b"\n")?;
-        }
-        Ok((file, len))
-    }
-}
-
-fn ends_a_line(path: &Path, len: u64) -> io::Result<bool> {
-    use std::os::unix::fs::FileExt as _;
-    let mut last = [0];
-    state_file::open_to_read(path)?.read_exact_at(&mut last, len - 1)?;
-    Ok(last == *b"\n")
 }
 
 fn folder(state: &Path) -> PathBuf {
@@ -237,6 +193,7 @@ pub fn spec(state: &Path) -> Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use wire::control::{Act, Nonce, Signal};
     use wire::id::DomainName;
     use wire::process::ProcessKey;
@@ -334,33 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn a_full_file_is_kept_beside_the_new_one_and_half_a_line_is_ended() {
-        let state = tempfile::tempdir().expect("a folder");
-        fs::create_dir_all(folder(state.path())).expect("made");
-        let path = folder(state.path()).join("trail.log");
-        let from = host();
-        let entry = TrailEntry {
-            outcome: Outcome::Refused,
-            order: None,
-            operator: None,
-            from: Some(&from),
-            process: None,
-            reason: "",
-        };
-        let record = || {
-            let mut trail = Trail::new(state.path(), host());
-            trail.record(&entry, Time::default(), Moment::default()).expect("written");
-        };
-        fs::write(&path, "half a li").expect("written");
-        record();
-        assert_eq!(lines(state.path()).len(), 2, "a crash left half a line");
-        fs::write(&path, "x".repeat(usize::try_from(LEN_MAX_BYTES).expect("small")) + "\n").expect("written");
-        record();
-        assert_eq!(lines(state.path()).len(), 1);
-        assert!(folder(state.path()).join("trail.log.1").exists());
-    }
-
-    #[test]
     fn the_glob_means_the_trail_wherever_the_state_is() {
         let state = tempfile::tempdir().expect("a folder");
         let odd = state.path().join("a[1]");
@@ -377,23 +307,5 @@ mod tests {
         let glob = globset::Glob::new(&spec(&odd).glob).expect("a glob").compile_matcher();
         assert!(glob.is_match(odd.join("control/trail.log")));
         assert!(!glob.is_match(odd.join("control/trail.log.1")), "a rotated one is followed by what it is");
-    }
-
-    #[test]
-    fn a_link_in_the_place_of_the_trail_is_not_followed() {
-        let (state, outside) =
-            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-        let target = outside.path().join("target");
-        fs::write(&target, "untouched").expect("written");
-        let trail = || Trail::new(state.path(), "wn01".try_into().expect("a name"));
-        fs::create_dir(folder(state.path())).expect("made");
-        std::os::unix::fs::symlink(&target, folder(state.path()).join("trail.log")).expect("a link");
-        let error = trail().write(b"a line\n").expect_err("a link").to_string();
-        assert!(error.contains("found a symbolic link"), "{error}");
-        fs::remove_dir_all(folder(state.path())).expect("removed");
-        std::os::unix::fs::symlink(outside.path(), folder(state.path())).expect("a link");
-        trail().write(b"a line\n").expect_err("a link in the place of its folder");
-        assert_eq!(fs::read_to_string(&target).expect("there"), "untouched");
-        assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 1);
     }
 }

@@ -8,10 +8,20 @@
 use compact_str::CompactString;
 use std::collections::{HashMap, VecDeque};
 use wire::process::delta::PROCESSES_MAX;
-use wire::process::{Life, ProcessKey};
+use wire::process::{Life, ProcessKey, Usage};
 
 /// Most lives stored: at a thousand per second, a quarter of a minute.
 pub const LIVES_MAX: usize = 16_384;
+
+/// A process that ended and is gone, with what the kernel knows at the very end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freed {
+    pub key: ProcessKey,
+    /// All that it used: more than at its exit, as it gave back its memory since.
+    pub usage: Usage,
+    /// Most resident memory at a moment, in KiB.
+    pub peak_rss_kib: u64,
+}
 
 /// Ended processes, and the command lines of living ones.
 #[derive(Debug, Default)]
@@ -20,6 +30,10 @@ pub struct Lives {
     /// Number of the first of `ended`.
     first: u64,
     commands: HashMap<u32, (ProcessKey, CompactString)>,
+    /// Freed processes, the newest.
+    freed: VecDeque<Freed>,
+    /// Number of the first of `freed`.
+    first_freed: u64,
 }
 
 impl Lives {
@@ -49,6 +63,28 @@ impl Lives {
     }
 
     /// A process is gone, and its id is free.
+    pub fn freed(&mut self, freed: Freed) {
+        self.forget(freed.key);
+        if self.freed.len() >= LIVES_MAX {
+            self.freed.pop_front();
+            self.first_freed += 1;
+        }
+        self.freed.push_back(freed);
+    }
+
+    /// Number of the next freed process.
+    #[must_use]
+    pub fn next_freed(&self) -> u64 {
+        self.first_freed + self.freed.len() as u64
+    }
+
+    /// Freed processes from number `from` on, as far as they are stored.
+    pub fn freed_since(&self, from: u64) -> impl Iterator<Item = &Freed> {
+        let skipped = usize::try_from(from.saturating_sub(self.first_freed)).unwrap_or(usize::MAX);
+        self.freed.iter().skip(skipped)
+    }
+
+    /// A process is gone, and its id is free; nothing more is known of it.
     pub fn forget(&mut self, key: ProcessKey) {
         if self.command(key).is_some() {
             self.commands.remove(&key.pid);

@@ -173,7 +173,9 @@ impl Table {
         self.refused_total
     }
 
-    fn place(&self, key: ProcessKey) -> Option<u32> {
+    /// Position of a process.
+    #[must_use]
+    pub fn place(&self, key: ProcessKey) -> Option<u32> {
         let place = *self.places.get(&key.pid)?;
         let row = self.rows[place as usize].as_ref()?;
         (row.key == key).then_some(place)

@@ -2,7 +2,7 @@
 //!
 //! Shell. Rule: the sampling thread hands over a minute and never waits. If the disk refuses, minutes wait in
 //! memory, up to a bound, and the trouble is shown. The thread may hang on a process whose command line cannot be
-//! read, so the end of the sensor waits for it no longer than [`END_MAX`].
+//! read, so the end of the sensor does not wait for it without end.
 
 use super::collector::{Collector, shortened};
 use super::minute::{ProcessMinute, ProcessRow};
@@ -33,9 +33,6 @@ const QUEUE_LEN: usize = 16;
 
 /// Minutes in memory while the disk refuses them.
 const WAITING_MAX: usize = 240;
-
-/// Longest wait for the end of the worker.
-pub const END_MAX: Duration = Duration::from_secs(2);
 
 /// The worker, ready to run.
 pub struct Worker {

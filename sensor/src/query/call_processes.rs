@@ -213,7 +213,7 @@ impl CallProcesses {
                 servers.insert(serving.key, server);
             }
         }
-        for (key, ServedJob { jobs, by, end_ns }) in self.serving.between(asked.from_ns, asked.to_ns) {
+        for (key, ServedJob { jobs, by, end_ns, .. }) in self.serving.between(asked.from_ns, asked.to_ns) {
             if let Some(job) = jobs.iter().find(|job| self.is_of(job, asked)) {
                 let (by, is_public) = (word_of(by), by.is_public());
                 let server = CallProcess { by, is_public, job: job.clone(), end_ns, row: None };

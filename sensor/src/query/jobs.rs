@@ -80,7 +80,7 @@ async fn get(
     let job = shown(&call, domain, &owners);
     Ok(match owners.include(&call.user) {
         true => JobRecord { job, ..JobRecord::from(&call) },
-        false => JobRecord { job, runs: Vec::new(), sources: Vec::new() },
+        false => JobRecord { job, ..JobRecord::default() },
     })
 }
 

@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use log_filters::found::Found;
 use log_filters::join::Joiner;
 use wire::call::Keys;
+use wire::call::usage::Usage;
 use wire::event::{Content, Id};
 use wire::report::Record;
 
@@ -36,13 +37,15 @@ pub(super) fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
     if record.keys.as_ref().is_some_and(|keys| !is_sane(keys)) {
         record.keys = None;
     }
-    let Some(keys) = record.keys.take() else { return };
+    if record.keys.is_none() && !Usage::is_event(&record.content) {
+        return;
+    }
     let blank = Content::new(record.content.kind, record.content.time);
     let found = Found {
         offset: record.offset,
         number: record.number,
         content: std::mem::replace(&mut record.content, blank),
-        keys: Some(keys),
+        keys: record.keys.take(),
     };
     record.call = joiner.join(&found, id);
     (record.content, record.keys) = (found.content, found.keys);

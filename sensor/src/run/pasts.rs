@@ -1,4 +1,4 @@
-//! The histories of a sensor: of its host, of its processes, of its calls, and of its domain.
+//! The histories of a sensor: of its host, of its processes and jobs, of its calls, and of its domain.
 //!
 //! Not here: what they store ([`crate::history`]).
 
@@ -8,22 +8,28 @@ use crate::history::copies::{self, Copies};
 use crate::history::exported::Exported;
 use crate::history::handle::Handle;
 use crate::history::sweeps;
-use crate::process_history::worker::{self as processes, END_MAX};
+use crate::job_usage::worker as job_usage;
+use crate::process_history::worker as processes;
 use crate::representative::service;
 use crate::sample::sampler::Sampler;
 use log_filters::join::Joiner;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use wire::id::HostName;
+
+/// Longest wait for the end of a thread.
+const END_MAX: Duration = Duration::from_secs(2);
 
 /// Histories, each `None` if the configuration turns it off.
 pub(super) struct Pasts {
     own: Option<(sweeps::Worker, Handle)>,
     copies: Option<(copies::Worker, Copies)>,
     processes: Option<(processes::Worker, processes::Handle)>,
+    usage: Option<(job_usage::Worker, job_usage::Handle)>,
     calls: Option<CallHistory>,
     domain_calls: Option<CallHistory>,
     exported: Exported,
@@ -33,8 +39,8 @@ pub(super) struct Pasts {
 pub(super) struct Running {
     storing: Option<JoinHandle<()>>,
     copying: Option<(JoinHandle<()>, Copies)>,
-    /// Receives when the worker of the process history has ended.
-    processes: Option<oneshot::Receiver<()>>,
+    /// Threads that may be left behind: what they store, and a receiver of their end.
+    threads: Vec<(&'static str, oneshot::Receiver<()>)>,
     /// Of its own calls and of its domain's.
     calls: Vec<(JoinHandle<()>, CallHistory)>,
 }
@@ -63,12 +69,16 @@ impl Pasts {
             CallHistory::new("call history of the domain", &state.join("domain-calls"), limit, take)
         });
         let copies = copies::set_up(config.copies, state, exported.clone());
-        Pasts { own, copies, processes: None, calls, domain_calls, exported }
+        Pasts { own, copies, processes: None, usage: None, calls, domain_calls, exported }
     }
 
-    /// Adds the process history.
-    pub(super) fn with_processes(self, processes: Option<(processes::Worker, processes::Handle)>) -> Pasts {
-        Pasts { processes, ..self }
+    /// Adds what is stored of processes, and of the jobs that they serve.
+    pub(super) fn with_processes(
+        self,
+        processes: Option<(processes::Worker, processes::Handle)>,
+        usage: (job_usage::Worker, job_usage::Handle),
+    ) -> Pasts {
+        Pasts { processes, usage: Some(usage), ..self }
     }
 
     pub(super) fn own(&self) -> Option<Handle> {
@@ -87,6 +97,10 @@ impl Pasts {
         self.processes.as_ref().map(|(_, handle)| handle.clone())
     }
 
+    pub(super) fn usage(&self) -> Option<job_usage::Handle> {
+        self.usage.as_ref().map(|(_, handle)| handle.clone())
+    }
+
     pub(super) fn calls(&self) -> Option<CallHistory> {
         self.calls.clone()
     }
@@ -98,10 +112,12 @@ impl Pasts {
     /// Starts the workers. That of the host's history ends after the sampling thread, whose last sweep it stores.
     pub(super) fn start(self, shutdown: &CancellationToken) -> Running {
         use tokio::task::spawn_blocking;
+        let processes = self.processes.and_then(|(worker, _)| start("process history", || worker.run()));
+        let usage = self.usage.and_then(|(worker, _)| start("usage of jobs", || worker.run()));
         Running {
             storing: self.own.map(|(worker, _)| spawn_blocking(move || worker.run())),
             copying: self.copies.map(|(worker, copies)| (spawn_blocking(move || worker.run()), copies)),
-            processes: self.processes.and_then(|(worker, _)| start(worker)),
+            threads: processes.into_iter().chain(usage).collect(),
             calls: self
                 .calls
                 .into_iter()
@@ -117,18 +133,22 @@ fn start_calls(calls: CallHistory, shutdown: &CancellationToken) -> (JoinHandle<
     (tokio::spawn(async move { running.run(shutdown).await }), calls)
 }
 
-/// Starts the worker of the process history on a thread of its own, which may be left behind at the end.
-fn start(worker: processes::Worker) -> Option<oneshot::Receiver<()>> {
+/// Starts a worker on a thread of its own, which may be left behind at the end.
+fn start(
+    what: &'static str,
+    run: impl FnOnce() + Send + 'static,
+) -> Option<(&'static str, oneshot::Receiver<()>)> {
     let (done, ended) = oneshot::channel();
     let run = move || {
-        worker.run();
+        run();
         // An error means that the end waits no longer.
         let _ = done.send(());
     };
-    match std::thread::Builder::new().name("processes".to_owned()).spawn(run) {
-        Ok(_) => Some(ended),
+    // The kernel cuts the name of a thread at 15 bytes.
+    match std::thread::Builder::new().name(what.chars().take(15).collect()).spawn(run) {
+        Ok(_) => Some((what, ended)),
         Err(error) => {
-            tracing::error!(%error, "the process history is not stored: the system gives no thread");
+            tracing::error!(%error, "the {what} is not stored: the system gives no thread");
             None
         }
     }
@@ -151,10 +171,10 @@ impl Running {
             tokio::task::spawn_blocking(move || copies.end()).await?;
             copying.await?;
         }
-        if let Some(processes) = self.processes
-            && tokio::time::timeout(END_MAX, processes).await.is_err()
-        {
-            tracing::warn!("the last minute of the process history is not stored: its thread does not end");
+        for (what, ended) in self.threads {
+            if tokio::time::timeout(END_MAX, ended).await.is_err() {
+                tracing::warn!("the last of the {what} is not stored: its thread does not end");
+            }
         }
         Ok(())
     }

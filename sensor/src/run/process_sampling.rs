@@ -1,5 +1,5 @@
 //! Setup of the process sampler and its taps: detection of new processes for the job lookup, the flight
-//! recorder, and the subscriptions. Wiring only.
+//! recorder, the process history, the usage of jobs, and the subscriptions. Wiring only.
 //!
 //! Not here: the other parts of a sensor (`run`).
 
@@ -8,6 +8,7 @@ use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::scheduler::Lane;
 use crate::config::Config;
+use crate::job_usage::worker as job_usage;
 use crate::process;
 use crate::process_history::worker as process_history;
 use crate::recorder::{tap, worker};
@@ -25,6 +26,7 @@ pub(super) struct ProcessSampling {
     pub(super) watch: watch::Watch,
     pub(super) serving: watch::Handle,
     pub(super) history: Option<(process_history::Worker, process_history::Handle)>,
+    pub(super) usage: (job_usage::Worker, job_usage::Handle),
 }
 
 /// Creates the process sampler and its taps.
@@ -47,6 +49,9 @@ pub(super) fn set_up(
         taps.push(Box::new(tap));
         (worker, handle)
     });
+    let (usage_tap, worker, handle) = job_usage::set_up(state, config.host.clone(), serving.clone());
+    taps.push(Box::new(usage_tap));
+    let usage = (worker, handle);
     // Last: evaluating subscriptions delays none of the sensor's own taps.
     let taking = Lane::ALL.map(|lane| {
         let (giving, taking) = handover::pair(channels, lane);
@@ -57,7 +62,7 @@ pub(super) fn set_up(
     channels.set_demand(wire::channel::Kind::Process, processes.handle().demand());
     let Some(ring) = ring else {
         let (subscriptions, recorder) = (taking, None);
-        return Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history });
+        return Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history, usage });
     };
     let whose = worker::SensorNames {
         domain: config.domain.clone(),
@@ -75,7 +80,7 @@ pub(super) fn set_up(
     )?;
     notes.iter().for_each(|note| tracing::warn!("flight recorder: {note}"));
     let (subscriptions, recorder) = (taking, Some((worker, handle)));
-    Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history })
+    Ok(ProcessSampling { processes, subscriptions, recorder, watch, serving, history, usage })
 }
 
 pub(super) async fn record(

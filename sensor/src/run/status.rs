@@ -5,6 +5,7 @@
 use super::Status;
 use crate::call_history::CallHistory;
 use crate::history;
+use crate::job_usage;
 use crate::module;
 use crate::process_history;
 use crate::recorder::worker;
@@ -29,6 +30,7 @@ impl Status {
         health.extend(histories.clone().filter_map(history::handle::Handle::trouble));
         health.extend(histories.filter_map(history::handle::Handle::unexported));
         health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
+        health.extend(self.job_usage.as_ref().and_then(job_usage::worker::Handle::trouble));
         health.extend(self.call_history.iter().chain(&self.domain_calls).filter_map(CallHistory::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
@@ -144,6 +146,12 @@ impl Status {
     #[must_use]
     pub fn process_history(&self) -> Vec<(&'static str, u64)> {
         self.process_history.as_ref().map(process_history::worker::Handle::figures).unwrap_or_default()
+    }
+
+    /// Statistics of the usage of jobs: name and value.
+    #[must_use]
+    pub fn job_usage(&self) -> Vec<(&'static str, u64)> {
+        self.job_usage.as_ref().map(job_usage::worker::Handle::figures).unwrap_or_default()
     }
 
     /// Returns the host's newest figures.

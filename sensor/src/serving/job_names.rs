@@ -19,33 +19,67 @@ pub struct EnvironmentJob {
     pub job_ad: Option<CompactString>,
 }
 
+/// Control groups of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ControlGroups {
+    /// Names of the job.
+    pub jobs: Jobs,
+    /// Controllers, separated by commas and empty in the unified hierarchy, and the path of the job's group in the
+    /// hierarchy of these.
+    pub paths: Vec<(CompactString, CompactString)>,
+}
+
 /// Returns the job in a `/proc/PID/cgroup`: lines of `number:controllers:path`. Empty if it names none.
 #[must_use]
-pub fn by_cgroup(text: &str) -> Jobs {
-    text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).find_map(by_path).unwrap_or_default()
+pub fn by_cgroup(text: &str) -> ControlGroups {
+    let mut found = ControlGroups::default();
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let Some((controllers, path)) = fields.next().zip(fields.next()) else { continue };
+        let Some((jobs, len)) = by_path(path) else { continue };
+        if found.jobs.is_empty() {
+            found.jobs = jobs;
+        } else if found.jobs != jobs {
+            continue;
+        }
+        if path.split('/').all(|part| part != "..") {
+            found.paths.push((controllers.into(), path[..len].into()));
+        }
+    }
+    found
 }
 
 /// Parses `…/slurm/uid_N/job_N/…` and `…slurmstepd.scope/job_N/…`; `…/torque/JOB/…`; `…/sge/JOB.TASK/…`,
-/// `…/UGE/JOB.TASK/…`.
-fn by_path(path: &str) -> Option<Jobs> {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+/// `…/UGE/JOB.TASK/…`. Returns the names of the job, and the length of the path of its own group.
+fn by_path(path: &str) -> Option<(Jobs, usize)> {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    let (parts, ends): (Vec<&str>, Vec<usize>) =
+        path.split('/').zip(ends).filter(|(part, _)| !part.is_empty()).unzip();
     parts.iter().enumerate().find_map(|(at, part)| {
         let rest = &parts[at + 1..];
-        match *part {
-            part if part.ends_with("slurmstepd.scope") => Some(vec![slurm(rest.first()?, &rest[1..])?]),
+        let (jobs, own) = match *part {
+            part if part.ends_with("slurmstepd.scope") => (vec![slurm(rest.first()?, &rest[1..])?], 0),
             part if part.starts_with("slurm") && rest.first()?.starts_with("uid_") => {
-                Some(vec![slurm(rest.get(1)?, &rest[2..])?])
+                (vec![slurm(rest.get(1)?, &rest[2..])?], 1)
             }
-            "torque" => Some(vec![job_of_torque(rest.first()?)?]),
+            "torque" => (vec![job_of_torque(rest.first()?)?], 0),
             "sge" | "UGE" => {
                 let (job, task) = rest.first()?.split_once('.')?;
                 let jobs =
                     || vec![format_compact!("gridengine:{job}.{task}"), format_compact!("gridengine:{job}")];
-                (is_number(job) && is_number(task)).then(jobs)
+                (is_number(job) && is_number(task)).then(jobs).map(|jobs| (jobs, 0))?
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some((jobs, *ends.get(at + 1 + own)?))
     })
+}
+
+/// Returns the name that all processes of a job on one host have: of a task of Slurm's arrays its own number, as not
+/// all know that of the array.
+#[must_use]
+pub fn common(jobs: &Jobs) -> Option<&CompactString> {
+    if jobs.iter().all(|job| job.starts_with("slurm:")) { jobs.last() } else { jobs.first() }
 }
 
 fn slurm(part: &str, rest: &[&str]) -> Option<CompactString> {
@@ -147,7 +181,7 @@ mod tests {
             ("0::/system.slice/condor.service/htcondor/condor_execute_slot1_1@wn01", None),
             ("", None),
         ] {
-            assert_eq!(by_cgroup(text).last().map(CompactString::as_str), job, "{text}");
+            assert_eq!(by_cgroup(text).jobs.last().map(CompactString::as_str), job, "{text}");
         }
     }
 

@@ -6,7 +6,7 @@
 //! thread, and shutdown does not wait for blocked threads.
 //! Not here: which processes are new (`watch`), what is read (`read`), what follows (`job_table`).
 
-use super::job_table::NewProcess;
+use super::job_table::{NewProcess, ServedJob};
 use super::read::{self, ReadOutcome, RefusedFile};
 use super::reader_threads::ReaderThreads;
 use super::watch::{News, Shared, WAITING_MAX};
@@ -85,10 +85,10 @@ impl JobReader {
 
     /// Adds the news of a sweep.
     pub(super) fn put(&self, mut batch: Vec<News>) {
-        // Parents before their children, and ends before both.
+        // Parents before their children, and the end of each after the start of its children.
         batch.sort_by_key(|news| match news {
-            News::Gone(..) | News::Living(..) => 0,
-            News::Came(process) | News::Lived(process, _) => process.key.start_ns,
+            News::Came(process) | News::Lived(process) => (process.key.start_ns, false),
+            News::Gone(_, end_ns) | News::Living(_, end_ns) => (*end_ns, true),
         });
         locked(&self.0.work).news.extend(batch);
         self.0.changed.notify_all();
@@ -127,7 +127,7 @@ impl Inner {
                 return;
             }
             match answer {
-                Some((outcome, refused)) => self.take(process, outcome, refused, is_first),
+                Some((outcome, refused)) => self.take((process, user), outcome, refused, is_first),
                 None => self.pass_over(process),
             }
         }
@@ -188,10 +188,7 @@ impl Inner {
             }
             News::Gone(key, end_ns) => table.process_ended(key, end_ns),
             News::Living(keys, end_ns) => table.others_ended(&keys, end_ns),
-            News::Lived(process, end_ns) => {
-                table.process_started(process, None);
-                table.process_ended(process.key, end_ns);
-            }
+            News::Lived(process) => table.process_started(process, None),
         }
         None
     }
@@ -209,7 +206,13 @@ impl Inner {
         locked(&self.shared.table).process_started(process, None);
     }
 
-    fn take(&self, process: NewProcess, outcome: ReadOutcome, refused: Option<RefusedFile>, is_first: bool) {
+    fn take(
+        &self,
+        (process, user): (NewProcess, Option<u32>),
+        outcome: ReadOutcome,
+        refused: Option<RefusedFile>,
+        is_first: bool,
+    ) {
         let mut counts = locked(&self.shared.counts);
         counts.asked_total += 1;
         counts.unreadable_total += u64::from(is_first && outcome == ReadOutcome::Unreadable);
@@ -220,7 +223,9 @@ impl Inner {
         }
         drop(counts);
         let job = match outcome {
-            ReadOutcome::Job(jobs, by) => Some((jobs, by)),
+            ReadOutcome::Job(jobs, by, groups) => {
+                Some(ServedJob { jobs, by, user, groups: Arc::new(groups), end_ns: None })
+            }
             ReadOutcome::Nothing | ReadOutcome::Unreadable => None,
             // It ended meanwhile; it must not be added again.
             ReadOutcome::Gone if !is_first => return,
@@ -315,6 +320,27 @@ mod tests {
         reader.put(vec![process(proc.path(), 45, 1000, Some(3))]);
         until("the user to be asked again", || jobs() == [44, 45]);
         assert_eq!(locked(&shared.counts).stuck_total, 1);
+    }
+
+    #[test]
+    fn children_of_short_lived_processes_serve_their_job_in_whatever_order_they_are_known() {
+        let proc = tempfile::tempdir().unwrap();
+        let shared = Arc::<Shared>::default();
+        let job = process(proc.path(), 42, 1000, Some(7));
+        let start_ns = key(&job).start_ns;
+        let of =
+            |pid: u32, parent: u32, start_ns: u64| NewProcess { key: ProcessKey { pid, start_ns }, parent };
+        let (child, grandchild) = (of(50, 42, start_ns + 10), of(51, 50, start_ns + 20));
+        let reader = JobReader::start(proc.path().to_owned(), Vec::new(), Arc::clone(&shared));
+        reader.put(vec![
+            News::Lived(child),
+            News::Gone(child.key, start_ns + 40),
+            News::Lived(grandchild),
+            News::Gone(grandchild.key, start_ns + 30),
+            job,
+        ]);
+        let jobs = || locked(&shared.table).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
+        until("the process and what it started", || jobs() == [42, 50, 51]);
     }
 
     #[test]

@@ -6,13 +6,17 @@
 //! parent's. The newest of the ended processes are retained.
 //! Not here: reading (`read`), calls (`query`).
 
-use super::job_names::Jobs;
+use super::job_names::{ControlGroups, Jobs};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
 use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
 
 /// Most ended processes retained that served a job: some hours of busy hosts, in about 2 MiB.
 pub const ENDED_MAX: usize = 16_384;
+
+/// Most processes whose jobs wait to be taken.
+const NEWS_MAX: usize = PROCESSES_MAX;
 
 /// Evidence that a process serves a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +64,10 @@ pub struct ServedJob {
     /// Names of the job, the best first.
     pub jobs: Jobs,
     pub by: Evidence,
+    /// User that started the process, or the ancestor that named the job; `None` if it is unknown.
+    pub user: Option<u32>,
+    /// Control groups of the job, if the middleware put the process, or that ancestor, into them.
+    pub groups: Arc<ControlGroups>,
     /// When the process ended, in nanoseconds since boot; `None` while it lives.
     pub end_ns: Option<u64>,
 }
@@ -71,22 +79,30 @@ pub struct JobTable {
     serving: BTreeMap<ProcessKey, ServedJob>,
     /// Ended processes, the oldest first.
     ended: VecDeque<ProcessKey>,
+    /// Jobs of processes that became known since they were last taken; `None` if they are not collected.
+    news: Option<Vec<(ProcessKey, ServedJob)>>,
+    news_lost: u64,
 }
 
 impl JobTable {
     /// Adds a process with the jobs that it names; `job` is `None` if it names no job.
-    pub fn process_started(&mut self, process: NewProcess, job: Option<(Jobs, Evidence)>) {
+    pub fn process_started(&mut self, process: NewProcess, job: Option<ServedJob>) {
         let NewProcess { key, parent } = process;
         if self.live.len() < PROCESSES_MAX || self.live.contains_key(&key.pid) {
             self.live.insert(key.pid, key);
         }
         let inherited = || {
             let parent = self.live.get(&parent).filter(|parent| parent.start_ns <= key.start_ns)?;
-            Some((self.serving.get(parent)?.jobs.clone(), Evidence::Parent))
+            Some(ServedJob { by: Evidence::Parent, end_ns: None, ..self.serving.get(parent)?.clone() })
         };
         let is_known = self.serving.contains_key(&key);
-        if let Some((jobs, by)) = job.or_else(|| inherited().filter(|_| !is_known)) {
-            self.serving.insert(key, ServedJob { jobs, by, end_ns: None });
+        if let Some(job) = job.or_else(|| inherited().filter(|_| !is_known)) {
+            match &mut self.news {
+                Some(news) if news.len() < NEWS_MAX => news.push((key, job.clone())),
+                Some(_) => self.news_lost += 1,
+                None => {}
+            }
+            self.serving.insert(key, job);
         }
     }
 
@@ -116,6 +132,17 @@ impl JobTable {
         ended.into_iter().for_each(|key| self.process_ended(key, end_ns));
     }
 
+    /// Collects the jobs of processes from now on, for [`JobTable::take_news`].
+    pub fn collect_news(&mut self) {
+        self.news = Some(Vec::new());
+    }
+
+    /// Takes the processes whose job became known since the last time, and how many could not be collected.
+    pub fn take_news(&mut self) -> (Vec<(ProcessKey, ServedJob)>, u64) {
+        let news = self.news.as_mut().map(std::mem::take).unwrap_or_default();
+        (news, std::mem::take(&mut self.news_lost))
+    }
+
     /// Returns whether a process is known and has not ended.
     #[must_use]
     pub fn is_live(&self, key: ProcessKey) -> bool {
@@ -143,7 +170,13 @@ mod tests {
     }
 
     fn add(table: &mut JobTable, pid: u32, start_ns: u64, parent: u32, job: Option<&str>) {
-        let job = job.map(|job| (vec![job.into()], Evidence::Environment));
+        let job = job.map(|job| ServedJob {
+            jobs: vec![job.into()],
+            by: Evidence::Environment,
+            user: Some(1000),
+            groups: Arc::default(),
+            end_ns: None,
+        });
         table.process_started(NewProcess { key: key(pid, start_ns), parent }, job);
     }
 

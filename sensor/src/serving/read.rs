@@ -5,7 +5,7 @@
 //! Not here: parsing (`job_names`), how a file that an environment names is opened (`job_file`).
 
 use super::job_file::{self, Refusal};
-use super::job_names::{self, Jobs};
+use super::job_names::{self, ControlGroups, Jobs};
 use super::job_table::Evidence;
 use crate::process::stat;
 use std::fs::File;
@@ -23,8 +23,8 @@ const STATUS_LEN_MAX_BYTES: u64 = 16 << 10;
 /// Result of reading a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadOutcome {
-    /// The job, with the evidence.
-    Job(Jobs, Evidence),
+    /// The job, with the evidence, and the control groups if it has any.
+    Job(Jobs, Evidence, ControlGroups),
     /// It names no job.
     Nothing,
     /// The sensor may not read its environment, and its control group names no job.
@@ -85,19 +85,20 @@ pub fn ask(
     (outcome(by_cgroup, job.jobs, is_readable), refused)
 }
 
-fn outcome(by_cgroup: Jobs, by_environment: Jobs, is_readable: bool) -> ReadOutcome {
+fn outcome(groups: ControlGroups, by_environment: Jobs, is_readable: bool) -> ReadOutcome {
+    let by_cgroup = &groups.jobs;
     if !by_cgroup.is_empty() {
         // The environment has the other names of a job; it is trusted where it names the same job.
         let agrees = by_cgroup.iter().any(|job| by_environment.contains(job));
         let adds = agrees && by_environment.iter().any(|job| !by_cgroup.contains(job));
         return match (agrees, adds) {
-            (_, true) => ReadOutcome::Job(by_environment, Evidence::CgroupAndEnvironment),
-            (true, false) => ReadOutcome::Job(by_environment, Evidence::Cgroup),
-            (false, false) => ReadOutcome::Job(by_cgroup, Evidence::Cgroup),
+            (_, true) => ReadOutcome::Job(by_environment, Evidence::CgroupAndEnvironment, groups),
+            (true, false) => ReadOutcome::Job(by_environment, Evidence::Cgroup, groups),
+            (false, false) => ReadOutcome::Job(by_cgroup.clone(), Evidence::Cgroup, groups),
         };
     }
     match (by_environment.is_empty(), is_readable) {
-        (false, _) => ReadOutcome::Job(by_environment, Evidence::Environment),
+        (false, _) => ReadOutcome::Job(by_environment, Evidence::Environment, groups),
         (true, true) => ReadOutcome::Nothing,
         (true, false) => ReadOutcome::Unreadable,
     }

@@ -41,8 +41,8 @@ pub(super) enum News {
     /// The living processes, after news was dropped: all others have ended, at this time in nanoseconds since
     /// boot at the latest.
     Living(BTreeSet<ProcessKey>, u64),
-    /// A process started and ended between two sweeps; with the time of its end.
-    Lived(NewProcess, u64),
+    /// A process started and ended between two sweeps, so it cannot be read; its end follows.
+    Lived(NewProcess),
 }
 
 /// Detects new processes on the sampling thread.
@@ -122,6 +122,17 @@ impl Handle {
         read(&locked(&self.0.table))
     }
 
+    /// Collects the jobs of processes from now on, for [`Handle::take_news`].
+    pub fn collect_news(&self) {
+        locked(&self.0.table).collect_news();
+    }
+
+    /// Takes the processes whose job became known since the last time, and how many could not be collected.
+    #[must_use]
+    pub fn take_news(&self) -> (Vec<(ProcessKey, ServedJob)>, u64) {
+        locked(&self.0.table).take_news()
+    }
+
     /// Returns a receiver that changes whenever the table changes.
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
@@ -183,7 +194,7 @@ impl Tap for ProcessDetector {
         let (ended, _) = view.lives.since(self.lives_next.replace(next).unwrap_or(next));
         for life in ended {
             let process = NewProcess { key: life.key, parent: life.parent };
-            self.waiting.push(News::Lived(process, life.end_ns));
+            self.waiting.extend([News::Lived(process), News::Gone(life.key, life.end_ns)]);
         }
         for place in table.changed_since(self.number) {
             if place >= self.rows.len() {

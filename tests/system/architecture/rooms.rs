@@ -18,6 +18,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "module",
             "control",
             "recorder",
+            "job_usage",
             "process_history",
             "channel",
             "serving",

@@ -15,6 +15,7 @@ use overlay::identity::trust::{Readers, Trust};
 use overlay::identity::{command_files, key_file, member_files, signed_command};
 use overlay::resolve::{Resolver, stored};
 use proxy::account_file;
+use sensor::job_usage::worker;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
 use sensor::journal::writer::Journal;
@@ -35,6 +36,7 @@ use store::tier_files::Limit;
 use store::writer::Writer;
 use wire::api::calls::CallsParams;
 use wire::call::job::Fact;
+use wire::call::usage::Figure;
 use wire::credential::{Role, Roles};
 use wire::event::{Event, Id, Outcome};
 use wire::id::{DomainName, SensorKey};
@@ -57,6 +59,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("history-compacted", &[(HISTORY, 2)], history),
     ("packed", &[(JOURNAL, 2)], packed),
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
+    ("job-usage", &[(JOB_USAGE, 1)], job_usage),
     ("calls", &[(CALL_HISTORY, 1)], calls),
     ("calls-copied", &[(CALL_HISTORY, 2)], calls),
     ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
@@ -106,6 +109,16 @@ fn history(state: &Path) {
 }
 
 /// Process history of ten minutes: in each, two processes used a second and two; one ended in the last.
+/// A job that ran as the sensor was killed.
+fn job_usage(state: &Path) {
+    let (mut meter, boot) = worker::stored(state).unwrap().expect("a measurement");
+    assert_eq!(boot.len(), 36, "{boot}");
+    let [report] = meter.end_all().try_into().expect("one job");
+    assert_eq!((report.measured.jobs[0].as_str(), report.measured.processes), ("slurm:77", 3));
+    let figures = report.measured.figures();
+    assert!(figures.iter().any(|(figure, amount)| *figure == Figure::CpuTime && *amount > 0), "{figures:?}");
+}
+
 fn processes(state: &Path) {
     let mut minutes = Vec::new();
     let read = DailyReader::new(state, PROCESS_HISTORY).each(NOW, Time::from_micros(i64::MAX), |_, bytes| {

@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{count, share, user, whole_bytes};
 use crate::output::job_table::{ran, state_color, waited};
+use crate::output::job_usage::print_usage;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{age, between, in_table, offset_now, to_second};
 use crate::output::{Color, Output};
@@ -42,7 +43,7 @@ pub(crate) fn print_job(
         output.line("")?;
         runs(&record.runs, zone, output).print(output)?;
     }
-    Ok(())
+    print_usage(&record.usage, zone, output)
 }
 
 fn head(job: &Job, output: &Output) -> String {
@@ -68,7 +69,7 @@ fn head(job: &Job, output: &Output) -> String {
         .join("  ")
 }
 
-fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 12] {
+fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 13] {
     let time = |time: Option<UnixTime>| time.map(|time| to_second(time.0, zone)).unwrap_or_default();
     [
         ("user", whose(job)),
@@ -81,6 +82,7 @@ fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 12] {
         ("ran", join([ran(job, now), limit(job)])),
         ("hosts", hosts(&job.hosts)),
         (if job.state == State::Waiting { "requested" } else { "allocated" }, allocated(job)),
+        ("used", used(job)),
         ("accounted", accounted(job)),
         ("reason", clean(&job.reason)),
     ]
@@ -138,6 +140,21 @@ fn allocated(job: &Job) -> String {
         counted(job.nodes, "host"),
         job.memory_bytes.map_or(String::new(), whole_bytes),
         counted(job.gpus, "GPU"),
+    ])
+}
+
+/// What was measured of its last run.
+fn used(job: &Job) -> String {
+    let Some(usage) = job.usage else { return String::new() };
+    let of =
+        |part: Option<f64>| part.map_or(String::new(), |part| format!(" ({} of the allocated)", share(part)));
+    let hosts = job.hosts.len() as u64;
+    let some =
+        if usage.hosts < hosts { format!("on {} of {hosts} hosts", usage.hosts) } else { String::new() };
+    join([
+        format!("CPU time {}{}", age(usage.cpu_secs), of(usage.cpu_efficiency)),
+        format!("peak memory {}{}", whole_bytes(usage.peak_memory_bytes), of(usage.memory_efficiency)),
+        some,
     ])
 }
 
@@ -243,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_page_has_who_when_where_and_how_it_ended() {
-        let text = printed(&JobRecord { job: ended(), runs: Vec::new(), sources: Vec::new() });
+        let text = printed(&JobRecord { job: ended(), ..JobRecord::default() });
         for part in [
             "slurm:17  relax  failed (OUT_OF_MEMORY), exit code 0:125",
             "user       mrossi (uid 1002), account physics, queue long",
@@ -275,7 +292,7 @@ mod tests {
         ];
         let job =
             Job { name: "\x1b[2Jx".to_owned(), outcome: None, state: State::Running, tries: 3, ..ended() };
-        let text = printed(&JobRecord { job, runs, sources: Vec::new() });
+        let text = printed(&JobRecord { job, runs, ..JobRecord::default() });
         for part in ["node_fail", "60s", "requeued", "30s", "starts: 3", "running"] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }
@@ -285,7 +302,7 @@ mod tests {
     #[test]
     fn another_user_s_job_says_that_something_is_left_out() {
         let job = ended().reduced();
-        let text = printed(&JobRecord { job, runs: Vec::new(), sources: Vec::new() });
+        let text = printed(&JobRecord { job, ..JobRecord::default() });
         assert!(text.contains("the rest is shown to its user, root and operators"), "{text}");
         assert!(!text.contains("physics") && !text.contains("allocated  8"), "{text}");
     }

@@ -1,15 +1,16 @@
-//! Table of jobs: user, account, queue, state, times, what was allocated, and why a job waits or ended.
+//! Table of jobs: user, account, queue, state, times, what was allocated and used, and why a job waits or ended.
 //!
 //! Pure.
 
 use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{user, whole_bytes};
+use crate::output::figures::{share, user, whole_bytes};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{between, in_table, now, offset_now};
+use crate::output::times::{age, between, in_table, now, offset_now};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
+use wire::api::job_usage::JobUsage;
 use wire::api::jobs::Job;
 use wire::call::State;
 use wire::event::Outcome;
@@ -18,7 +19,7 @@ use wire::time::Time;
 /// Characters shown of a name, a reason and a list of hosts on a terminal.
 const SHOWN_CHARS: usize = 40;
 
-const HEADS: [&str; 16] = [
+const HEADS: [&str; 18] = [
     "DOMAIN",
     "JOB",
     "NAME",
@@ -33,12 +34,15 @@ const HEADS: [&str; 16] = [
     "CPUS",
     "MEMORY",
     "GPUS",
+    "CPU USED",
+    "PEAK",
     "HOSTS",
     "REASON",
 ];
 
 /// Columns to leave out on a narrow terminal, in this order.
-const SPARED: [&str; 8] = ["GPUS", "MEMORY", "ACCOUNT", "WAITED", "SUBMITTED", "NAME", "REASON", "CPUS"];
+const SPARED: [&str; 10] =
+    ["GPUS", "MEMORY", "ACCOUNT", "WAITED", "SUBMITTED", "PEAK", "NAME", "REASON", "CPUS", "CPU USED"];
 
 /// Print a table of jobs, in the zone of this system.
 ///
@@ -81,9 +85,16 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         count(job.cpus),
         Cell::figure(job.memory_bytes.map_or(String::new(), whole_bytes)),
         count(job.gpus.filter(|gpus| *gpus > 0)),
+        Cell::figure(job.usage.map_or(String::new(), cpu_used)),
+        Cell::figure(job.usage.map_or(String::new(), |usage| whole_bytes(usage.peak_memory_bytes))),
         Cell::text(name(&job.hosts.join(","))),
         Cell::text(name(&job.reason)),
     ]
+}
+
+/// Measured CPU time: as a share of the allocated, if that is known.
+fn cpu_used(usage: JobUsage) -> String {
+    usage.cpu_efficiency.map_or_else(|| age(usage.cpu_secs), share)
 }
 
 /// Color of a state.

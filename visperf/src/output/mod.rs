@@ -12,6 +12,7 @@ pub(crate) mod figures;
 pub(crate) mod job_page;
 pub(crate) mod job_rows;
 pub(crate) mod job_table;
+pub(crate) mod job_usage;
 pub(crate) mod plot;
 pub(crate) mod recent_ids;
 pub(crate) mod sparkline;

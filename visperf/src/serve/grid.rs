@@ -342,8 +342,19 @@ impl Grid {
 
 /// Add the health and counters of a sensor to `daemon.info`.
 fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
-    let [health, status, processes, report, subscriptions, history, copies, minutes, calls, domain_calls] =
-        std::array::from_fn(|_| sensor.status());
+    let [
+        health,
+        status,
+        processes,
+        report,
+        subscriptions,
+        history,
+        copies,
+        minutes,
+        usage,
+        calls,
+        domain_calls,
+    ] = std::array::from_fn(|_| sensor.status());
     sources.health.push(Box::new(move || health.health()));
     sources.statistics.push(("sensor", Box::new(move || status.statistics())));
     sources.statistics.push(("processes", Box::new(move || processes.processes())));
@@ -351,6 +362,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
     sources.statistics.push(("history", Box::new(move || history.history())));
     sources.statistics.push(("domain_history", Box::new(move || copies.copies())));
     sources.statistics.push(("process_history", Box::new(move || minutes.process_history())));
+    sources.statistics.push(("job_usage", Box::new(move || usage.job_usage())));
     sources.statistics.push(("call_history", Box::new(move || calls.call_history())));
     sources.statistics.push(("domain_call_history", Box::new(move || domain_calls.domain_calls())));
     sources.statistics.push(("reporting", Box::new(move || report.reporting())));

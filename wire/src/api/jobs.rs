@@ -5,6 +5,7 @@
 
 use super::calls::{CallOrder, CallsParams};
 use super::events::known_outcome;
+use super::job_usage::{HostUsage, JobUsage};
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::job::{Fact, JobDetails, Run};
 use crate::call::{self, Authority, State};
@@ -105,7 +106,7 @@ impl Request for JobsSearchParams {
 }
 
 /// Page of jobs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Jobs {
     /// Jobs of this page, in the requested order.
@@ -143,20 +144,23 @@ impl Request for JobParams {
 }
 
 /// Record of a job.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobRecord {
     /// The job as in a search.
     pub job: Job,
     /// Its runs, the oldest first: more than one if it was requeued. Empty of another user's job.
     #[serde(default)]
     pub runs: Vec<JobRun>,
+    /// What it used on each host, by measurement, of all runs. Empty of another user's job.
+    #[serde(default)]
+    pub usage: Vec<HostUsage>,
     /// Sources of the values that logs state besides the course of the job. Empty of another user's job.
     #[serde(default)]
     pub sources: Vec<FactSource>,
 }
 
-/// Job, as recorded in the logs.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Job, as recorded in the logs and measured on its hosts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Job {
     /// Domain of the job.
@@ -254,6 +258,9 @@ pub struct Job {
     /// Most memory that it used according to the middleware, in bytes. Absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounted_peak_memory_bytes: Option<u64>,
+    /// What its last run used, by measurement. Absent if it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<JobUsage>,
     /// Whether it belongs to another user, and what only that user may see is left out. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_reduced: bool,
@@ -340,6 +347,7 @@ impl From<&call::Call> for Job {
             time_limit_secs: number(Fact::TimeLimit),
             accounted_cpu_secs: number(Fact::CpuTime),
             accounted_peak_memory_bytes: number(Fact::PeakMemory),
+            usage: JobUsage::of(call),
             is_reduced: false,
         }
     }
@@ -374,7 +382,8 @@ impl From<&call::Call> for JobRecord {
                 hosts: call.hosts.iter().map(ToString::to_string).collect(),
             });
         }
-        JobRecord { job: Job::from(call), runs, sources: details.map(sources).unwrap_or_default() }
+        let usage = details.into_iter().flat_map(|details| &details.usage).map(HostUsage::from).collect();
+        JobRecord { job: Job::from(call), runs, usage, sources: details.map(sources).unwrap_or_default() }
     }
 }
 

@@ -3,9 +3,10 @@
 //! Pure. Rules: a value is text or a whole number in the unit of its fact (bytes, seconds, pieces), whatever the
 //! middleware prints. Each names the event that stated it, and so its line. This is a format on disk
 //! ([`crate::version::CALL_HISTORY`]) and in messages: facts are added at the end of their list alone.
-//! Not here: the course of the call ([`super`]), what a job used by measurement.
+//! Not here: the course of the call ([`super`]), what a measurement of usage is ([`super::usage`]).
 
 use super::Authority;
+use super::usage::Usage;
 use crate::event::{Id, Outcome, words};
 use crate::time::Time;
 use compact_str::CompactString;
@@ -151,6 +152,10 @@ pub struct JobDetails {
     pub runs: Vec<Run>,
     /// Number of known parts of a whole that consists only of them, such as an array; 0 of a job that runs itself.
     pub parts: u32,
+    /// Usage on each host as its sensor measured it. Not part of the encoded details: older versions have details
+    /// without it, so it is written after them.
+    #[serde(skip)]
+    pub usage: Vec<Usage>,
 }
 
 impl JobDetails {

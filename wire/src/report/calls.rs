@@ -13,6 +13,7 @@ use super::StoreKey;
 use crate::at_end::AtEnd;
 use crate::call::StoredCall;
 use crate::call::job::JobDetails;
+use crate::call::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// Most stores of a fetch: representatives that the standby has copied from.
@@ -54,23 +55,38 @@ struct Encoded {
     position: CallPosition,
     calls: Vec<StoredCall>,
     is_end: bool,
-    /// By the place of the call.
-    details: AtEnd<Vec<(u32, Box<JobDetails>)>>,
+    details: AtEnd<OfJobs>,
 }
+
+/// Values by the place of the call.
+type ByCall<T> = Vec<(u32, T)>;
+
+/// Details of jobs, then their usage, which an older version does not know.
+type OfJobs = (ByCall<Box<JobDetails>>, AtEnd<ByCall<Vec<Usage>>>);
 
 impl From<Calls> for Encoded {
     fn from(Calls { position, mut calls, is_end }: Calls) -> Encoded {
         let details = (0..).zip(&mut calls);
-        let details = details.filter_map(|(at, stored)| Some((at, stored.call.details.take()?))).collect();
-        Encoded { position, details: AtEnd(Some(details)), calls, is_end }
+        let mut details: ByCall<Box<JobDetails>> =
+            details.filter_map(|(at, stored)| Some((at, stored.call.details.take()?))).collect();
+        let usage = details.iter_mut().map(|(at, details)| (*at, std::mem::take(&mut details.usage)));
+        let usage = usage.filter(|(_, usage)| !usage.is_empty()).collect();
+        Encoded { position, details: AtEnd(Some((details, AtEnd(Some(usage))))), calls, is_end }
     }
 }
 
 impl From<Encoded> for Calls {
     fn from(Encoded { position, mut calls, is_end, details }: Encoded) -> Calls {
-        for (at, details) in details.0.unwrap_or_default() {
+        let (details, usage) = details.0.unwrap_or_default();
+        for (at, details) in details {
             if let Some(stored) = usize::try_from(at).ok().and_then(|at| calls.get_mut(at)) {
                 stored.call.details = Some(details);
+            }
+        }
+        for (at, usage) in usage.0.unwrap_or_default() {
+            let stored = usize::try_from(at).ok().and_then(|at| calls.get_mut(at));
+            if let Some(details) = stored.and_then(|stored| stored.call.details.as_mut()) {
+                details.usage = usage;
             }
         }
         Calls { position, calls, is_end }

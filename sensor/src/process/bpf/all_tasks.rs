@@ -89,7 +89,7 @@ impl Tasks {
                 | Record::Fork(..)
                 | Record::Exec(..)
                 | Record::Exit(_)
-                | Record::Freed(_)
+                | Record::Freed(..)
                 | Record::Sweep(_) => {}
             }
         }

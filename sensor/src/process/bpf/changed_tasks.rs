@@ -74,9 +74,9 @@ impl ChangedTasks {
                 Some((Record::Fork(key, parent), _)) => view.lives.fork(key, parent),
                 Some((Record::Exec(key, command), _)) => view.lives.exec(key, command),
                 Some((Record::Exit(life), _)) => view.lives.exit(life),
-                Some((Record::Freed(key), _)) => {
-                    view.lives.forget(key);
-                    view.table.remove_process(key);
+                Some((Record::Freed(freed), _)) => {
+                    view.table.remove_process(freed.key);
+                    view.lives.freed(freed);
                 }
                 Some((Record::Sweep(sweep), _)) => end = Some(sweep),
                 Some((Record::Thread(..), _)) | None => {}

@@ -2,6 +2,7 @@
 //!
 //! Pure. Rule: bytes that are not a valid record are ignored, and never become a wrong process.
 
+use super::super::lives::Freed;
 use compact_str::CompactString;
 use wire::process::{Io, Life, Process, ProcessKey, State, Switches, Usage};
 
@@ -19,7 +20,7 @@ pub enum Record {
     Exec(ProcessKey, CompactString),
     Exit(Life),
     /// The kernel freed a process: its id may be reused.
-    Freed(ProcessKey),
+    Freed(Freed),
     Sweep(Sweep),
 }
 
@@ -40,7 +41,7 @@ pub struct Sweep {
 
 const PROCESS_LEN: usize = 160;
 const THREAD_LEN: usize = 96;
-const LIFE_LEN: usize = 152;
+const LIFE_LEN: usize = 160;
 const EXEC_LEN: usize = LIFE_LEN + 8 + ARGUMENTS_LEN;
 const ARGUMENTS_LEN: usize = 256;
 const SWEEP_LEN: usize = 40;
@@ -66,7 +67,11 @@ pub fn read(bytes: &[u8], page_kib: u64) -> Option<(Record, usize)> {
             (Record::Exec(bytes.key(), command(&bytes)), EXEC_LEN)
         }
         5 => (Record::Exit(life(&of(LIFE_LEN)?)), LIFE_LEN),
-        6 => (Record::Freed(of(LIFE_LEN)?.key()), LIFE_LEN),
+        6 => {
+            let bytes = of(LIFE_LEN)?;
+            let peak_rss_kib = bytes.u64(152).wrapping_mul(page_kib);
+            (Record::Freed(Freed { key: bytes.key(), usage: bytes.usage(64), peak_rss_kib }), LIFE_LEN)
+        }
         7 => (Record::Sweep(sweep(&of(SWEEP_LEN)?)), SWEEP_LEN),
         _ => return None,
     })

@@ -1,0 +1,149 @@
+//! Reading of the control groups of jobs: CPU time, most memory, kills for want of memory, throttling.
+//!
+//! Shell. Sources: `cpu.stat`, `memory.peak`, `memory.events` of the unified hierarchy
+//! (Documentation/admin-guide/cgroup-v2.rst of the kernel), `cpuacct.usage`, `cpuacct.stat`, `memory.max_usage_in_bytes`,
+//! `memory.oom_control` and `cpu.stat` of the older ones (cgroup-v1/). A file that is not there is an amount that is
+//! not known. Not here: which group is a job's (`serving::job_names`).
+
+use super::measurement::GroupReading;
+use crate::serving::job_names::ControlGroups;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Most of a file that is read, in bytes.
+const LEN_MAX_BYTES: u64 = 8 << 10;
+
+/// Reads the groups of a job; `root` is where the hierarchies are mounted, `/sys/fs/cgroup`.
+#[must_use]
+pub fn read(root: &Path, groups: &ControlGroups) -> GroupReading {
+    let mut found = GroupReading::default();
+    for (controllers, path) in &groups.paths {
+        let relative = path.trim_start_matches('/');
+        let reading = if controllers.is_empty() {
+            let unified = [root.to_owned(), root.join("unified")];
+            let folder = unified.iter().map(|root| root.join(relative)).find(|folder| folder.is_dir());
+            folder.map(|folder| of_unified(&folder))
+        } else {
+            let has = |name: &str| controllers.split(',').any(|known| known == name);
+            Some(of_older(&root.join(controllers.as_str()).join(relative), has))
+        };
+        found = found.newest(reading.unwrap_or_default());
+    }
+    found
+}
+
+fn of_unified(folder: &Path) -> GroupReading {
+    let cpu = text(folder.join("cpu.stat"));
+    GroupReading {
+        cpu_us: entry(&cpu, "usage_usec"),
+        system_us: entry(&cpu, "system_usec"),
+        peak_memory: number(folder.join("memory.peak")),
+        memory_kills: entry(&text(folder.join("memory.events")), "oom_kill"),
+        throttled_us: entry(&cpu, "throttled_usec"),
+    }
+}
+
+fn of_older(folder: &Path, has: impl Fn(&str) -> bool) -> GroupReading {
+    let mut found = GroupReading::default();
+    if has("cpuacct") {
+        found.cpu_us = number(folder.join("cpuacct.usage")).map(|nanos| nanos / 1000);
+        // In ticks of a hundredth of a second, whatever the kernel's own are (times(2)).
+        found.system_us = entry(&text(folder.join("cpuacct.stat")), "system").map(|ticks| ticks * 10_000);
+    }
+    if has("memory") {
+        found.peak_memory = number(folder.join("memory.max_usage_in_bytes"));
+        found.memory_kills = entry(&text(folder.join("memory.oom_control")), "oom_kill");
+    }
+    if has("cpu") {
+        let throttled = entry(&text(folder.join("cpu.stat")), "throttled_time");
+        found.throttled_us = throttled.map(|nanos| nanos / 1000);
+    }
+    found
+}
+
+fn text(path: PathBuf) -> String {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LEN_MAX_BYTES).read_to_string(&mut text));
+    // The group may be gone by now, or its kernel may lack the file.
+    if read.is_ok() { text } else { String::new() }
+}
+
+fn number(path: PathBuf) -> Option<u64> {
+    text(path).trim().parse().ok()
+}
+
+/// The amount in a line `NAME AMOUNT`.
+fn entry(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serving::job_names;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().expect("in a folder")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+    }
+
+    #[test]
+    fn the_unified_hierarchy_is_read_at_the_job_s_own_group() {
+        let root = tempfile::tempdir().expect("a folder");
+        let job = "system.slice/slurmstepd.scope/job_171";
+        let (cpu, peak, events) =
+            (format!("{job}/cpu.stat"), format!("{job}/memory.peak"), format!("{job}/memory.events"));
+        let files = [
+            (cpu.as_str(), "usage_usec 7000\nuser_usec 5000\nsystem_usec 2000\nthrottled_usec 30\n"),
+            (&peak, "4096\n"),
+            (&events, "low 0\noom 2\noom_kill 1\noom_group_kill 0\n"),
+        ];
+        write(root.path(), &files);
+        let groups = job_names::by_cgroup("0::/system.slice/slurmstepd.scope/job_171/step_0/user/task_0\n");
+        let expected = GroupReading {
+            cpu_us: Some(7000),
+            system_us: Some(2000),
+            peak_memory: Some(4096),
+            memory_kills: Some(1),
+            throttled_us: Some(30),
+        };
+        assert_eq!(read(root.path(), &groups), expected);
+        let other = job_names::by_cgroup("0::/system.slice/slurmstepd.scope/job_172/step_0/user/task_0\n");
+        assert_eq!(read(root.path(), &other), GroupReading::default());
+    }
+
+    #[test]
+    fn older_hierarchies_are_read_by_their_controllers() {
+        let root = tempfile::tempdir().expect("a folder");
+        let files = [
+            ("memory/slurm/uid_1/job_5/memory.max_usage_in_bytes", "8192\n"),
+            ("memory/slurm/uid_1/job_5/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+            ("cpu,cpuacct/slurm/uid_1/job_5/cpuacct.usage", "9000000\n"),
+            ("cpu,cpuacct/slurm/uid_1/job_5/cpuacct.stat", "user 1\nsystem 2\n"),
+            ("cpu,cpuacct/slurm/uid_1/job_5/cpu.stat", "nr_periods 0\nthrottled_time 4000\n"),
+        ];
+        write(root.path(), &files);
+        let text = "9:memory:/slurm/uid_1/job_5/step_0\n4:cpu,cpuacct:/slurm/uid_1/job_5/step_0/task_0\n\
+                    2:freezer:/other\n0::/";
+        let groups = job_names::by_cgroup(text);
+        assert_eq!(groups.paths.len(), 2);
+        let expected = GroupReading {
+            cpu_us: Some(9000),
+            system_us: Some(20_000),
+            peak_memory: Some(8192),
+            memory_kills: Some(3),
+            throttled_us: Some(4),
+        };
+        assert_eq!(read(root.path(), &groups), expected);
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_the_hierarchy_is_not_read() {
+        let groups = job_names::by_cgroup("0::/../../slurmstepd.scope/job_171/step_0/user/task_0\n");
+        assert_eq!(groups.paths, []);
+    }
+}

@@ -1,0 +1,317 @@
+//! Meter: which processes serve which job at each sweep, and what each job used.
+//!
+//! Pure: takes sweeps, ended processes and the jobs that processes serve. Rules: a job is measured as one of its user, or
+//! as one of a control group, so a process that only claims a job is never added to the processes that the middleware
+//! assigned. A measurement is over when no process is left for [`GRACE_NS`]. What a user can open is bounded.
+//! Not here: reading control groups, writing reports (`worker`).
+
+use super::measurement::{Counters, GroupReading, Measurement, Reading};
+use crate::process::source::View;
+use crate::serving::job_names;
+use crate::serving::job_table::ServedJob;
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use wire::process::ProcessKey;
+use wire::process::delta::PROCESSES_MAX;
+use wire::time::Time;
+
+mod members;
+#[cfg(test)]
+mod tests;
+
+/// How long a job has no process before its measurement is over: a script may start its steps one after the other.
+const GRACE_NS: u64 = 3_000_000_000;
+
+/// When a running job is reported: after ten seconds, a minute later, then every ten minutes.
+const FIRST_REPORT_NS: u64 = 10_000_000_000;
+const SECOND_REPORT_NS: u64 = 60_000_000_000;
+const REPORT_EVERY_NS: u64 = 600_000_000_000;
+
+/// Most jobs that are measured at a time.
+const JOBS_MAX: usize = 16_384;
+
+/// Most measurements of jobs that are only claimed, which a user may open in a minute: ten jobs a second.
+const CLAIMS_PER_MINUTE_MAX: u32 = 600;
+
+/// How long an ended process is known: its job may become known, and then what it used at the very end.
+const ENDED_KNOWN_NS: u64 = 10_000_000_000;
+
+/// Most of those.
+const ENDED_MAX: usize = 16_384;
+
+/// What a measurement is of: the common name of the job, and the user that claims it, unless a control group proves it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JobKey {
+    pub job: CompactString,
+    pub claimed_by: Option<u32>,
+}
+
+/// The time of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// Nanoseconds since boot.
+    pub boot_ns: u64,
+    /// By the calendar.
+    pub time: Time,
+}
+
+impl Now {
+    /// The time of the calendar at this moment, in nanoseconds since boot.
+    fn time_of(self, boot_ns: u64) -> Time {
+        let ago = Duration::from_nanos(self.boot_ns.saturating_sub(boot_ns));
+        self.time.minus(ago)
+    }
+}
+
+/// Report of a measurement, as it is at that moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    pub measured: Measurement,
+    pub is_over: bool,
+}
+
+/// A job under measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Job {
+    measured: Measurement,
+    /// Number of its key, which its processes have.
+    number: u64,
+    /// When its last process ended, in nanoseconds since boot; `None` while one lives.
+    idle_since_ns: Option<u64>,
+    /// When it is reported next, in nanoseconds since boot.
+    report_at_ns: u64,
+    is_reported: bool,
+    /// Files of its control groups.
+    #[serde(skip)]
+    groups: Arc<job_names::ControlGroups>,
+}
+
+/// A living process of a job.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Member {
+    job: u64,
+    /// Counters when it began to serve the job.
+    base: Counters,
+    last: Reading,
+}
+
+/// A process that ended some seconds ago at most.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    /// When, in nanoseconds since boot.
+    end_ns: u64,
+    /// What was read of it last; `None` if nothing was.
+    reading: Option<Reading>,
+    /// Job that it was counted for, once it was.
+    job: Option<u64>,
+}
+
+/// Meter of all jobs of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Meter {
+    jobs: BTreeMap<JobKey, Job>,
+    keys: BTreeMap<u64, JobKey>,
+    members: BTreeMap<ProcessKey, Member>,
+    next: u64,
+    /// Jobs that were not measured because their user claims too many.
+    refused: u64,
+    #[serde(skip)]
+    running: Running,
+}
+
+/// What is not stored: it follows from the sweeps.
+#[derive(Clone, Debug, Default)]
+struct Running {
+    /// Members by their position in the table of processes.
+    places: BTreeMap<u32, ProcessKey>,
+    /// Number of the next ended process.
+    lives_next: Option<u64>,
+    /// Number of the next freed process.
+    freed_next: Option<u64>,
+    /// Processes that ended.
+    ended: BTreeMap<ProcessKey, Ended>,
+    /// Their order, with the time in nanoseconds since boot.
+    ended_order: VecDeque<(u64, ProcessKey)>,
+    /// When the last sweep was, in nanoseconds since boot.
+    last_ns: Option<u64>,
+    /// Claims of each user in the minute.
+    claims: BTreeMap<u32, u32>,
+    minute: u64,
+}
+
+impl Meter {
+    /// Takes in a sweep, and the processes whose jobs became known; returns the reports that are due.
+    pub fn sweep(&mut self, view: &View, news: Vec<(ProcessKey, ServedJob)>, now: Now) -> Vec<Report> {
+        let is_first = self.running.last_ns.is_none();
+        self.take_ended(view, now);
+        self.take_changed(view, now);
+        self.take_freed(view);
+        for (key, served) in news {
+            self.take_served(view, key, &served, now);
+        }
+        if is_first {
+            self.end_missing(now);
+        }
+        self.moment(now);
+        self.due(now)
+    }
+
+    /// Adds what was read of the control group of a job.
+    pub fn read_group(&mut self, key: &JobKey, reading: GroupReading) {
+        if let Some(job) = self.jobs.get_mut(key) {
+            job.measured.group = job.measured.group.newest(reading);
+        }
+    }
+
+    /// The jobs with control groups, and the paths of these.
+    pub fn with_groups(&self) -> impl Iterator<Item = (&JobKey, &Arc<job_names::ControlGroups>)> {
+        let with = self.jobs.iter().filter(|(_, job)| !job.groups.paths.is_empty());
+        with.map(|(key, job)| (key, &job.groups))
+    }
+
+    /// Reports of all measurements as they are now, which go on.
+    pub fn all(&mut self) -> Vec<Report> {
+        self.add_up();
+        let report = |job: &Job| Report { measured: job.measured.clone(), is_over: false };
+        self.jobs.values().map(report).collect()
+    }
+
+    /// Ends all measurements, as at a boot: no process is left.
+    pub fn end_all(&mut self) -> Vec<Report> {
+        self.add_up();
+        let jobs = std::mem::take(&mut self.jobs).into_values();
+        let reports = jobs.map(|job| Report { measured: job.measured, is_over: true }).collect();
+        *self = Meter { next: self.next, ..Meter::default() };
+        reports
+    }
+
+    /// Whether nothing is measured.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Jobs that are measured now.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Jobs that were not measured because their user claimed too many, since the start.
+    #[must_use]
+    pub fn refused_total(&self) -> u64 {
+        self.refused
+    }
+
+    /// Adds the memory of the moment to all jobs.
+    fn moment(&mut self, now: Now) {
+        let last_ns = self.running.last_ns.replace(now.boot_ns).unwrap_or(now.boot_ns);
+        let secs = Duration::from_nanos(now.boot_ns.saturating_sub(last_ns)).as_secs_f64();
+        for job in self.jobs.values_mut().filter(|job| job.idle_since_ns.is_none()) {
+            job.measured.moment(now.time, secs);
+        }
+    }
+
+    /// Reports of the jobs that are over, and of those that run for a while.
+    fn due(&mut self, now: Now) -> Vec<Report> {
+        let is_over = |job: &Job| job.idle_since_ns.is_some_and(|since| since + GRACE_NS <= now.boot_ns);
+        let is_due = |job: &Job| is_over(job) || job.report_at_ns <= now.boot_ns;
+        if !self.jobs.values().any(is_due) {
+            return Vec::new();
+        }
+        self.add_up();
+        let mut reports = Vec::new();
+        for job in self.jobs.values_mut().filter(|job| is_due(job)) {
+            reports.push(Report { measured: job.measured.clone(), is_over: is_over(job) });
+            let is_later = std::mem::replace(&mut job.is_reported, true);
+            job.report_at_ns = now.boot_ns + if is_later { REPORT_EVERY_NS } else { SECOND_REPORT_NS };
+        }
+        self.jobs.retain(|_, job| !is_over(job) || self.keys.remove(&job.number).is_none());
+        reports
+    }
+
+    /// Sets the counters of all jobs: those of ended processes, and of the living ones.
+    fn add_up(&mut self) {
+        let mut totals: BTreeMap<u64, Counters> = BTreeMap::new();
+        for member in self.members.values() {
+            let total = totals.entry(member.job).or_default();
+            *total = total.plus(member.last.counters.since(member.base));
+        }
+        for job in self.jobs.values_mut() {
+            let living = totals.get(&job.number).copied().unwrap_or_default();
+            job.measured.total = job.measured.ended.plus(living);
+        }
+    }
+
+    /// The job of this key, which is opened if it is new; `None` if it is not measured.
+    fn open(&mut self, key: JobKey, served: &ServedJob, process: ProcessKey, now: Now) -> Option<u64> {
+        if let Some(job) = self.jobs.get_mut(&key) {
+            let names = names_of(served);
+            if names.len() > job.measured.jobs.len() {
+                job.measured.jobs = names;
+            }
+            return Some(job.number);
+        }
+        if self.jobs.len() >= JOBS_MAX || !self.may_claim(key.claimed_by, now) {
+            self.refused += 1;
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        let measured = Measurement {
+            jobs: names_of(served),
+            is_proved: key.claimed_by.is_none(),
+            uid: served.user.unwrap_or_default(),
+            started: now.time_of(process.start_ns),
+            until: now.time,
+            ..Measurement::default()
+        };
+        self.keys.insert(number, key.clone());
+        let job = Job {
+            measured,
+            number,
+            idle_since_ns: Some(now.boot_ns),
+            report_at_ns: now.boot_ns + FIRST_REPORT_NS,
+            is_reported: false,
+            groups: Arc::clone(&served.groups),
+        };
+        self.jobs.insert(key, job);
+        Some(number)
+    }
+
+    /// Whether a user may open another measurement of a job that it only claims.
+    fn may_claim(&mut self, user: Option<u32>, now: Now) -> bool {
+        let Some(user) = user else { return true };
+        let minute = now.boot_ns / 60_000_000_000;
+        if self.running.minute != minute {
+            self.running.claims.clear();
+            self.running.minute = minute;
+        }
+        if self.running.claims.len() >= PROCESSES_MAX {
+            return false;
+        }
+        let claims = self.running.claims.entry(user).or_default();
+        *claims += 1;
+        *claims <= CLAIMS_PER_MINUTE_MAX
+    }
+
+    fn job_of(&mut self, number: u64) -> Option<&mut Job> {
+        self.jobs.get_mut(self.keys.get(&number)?)
+    }
+}
+
+/// The key of what a process serves; `None` if nothing proves it and its user is not known.
+fn key_of(served: &ServedJob) -> Option<JobKey> {
+    if let Some(job) = job_names::common(&served.groups.jobs) {
+        return Some(JobKey { job: job.clone(), claimed_by: None });
+    }
+    Some(JobKey { job: job_names::common(&served.jobs)?.clone(), claimed_by: Some(served.user?) })
+}
+
+/// The names under which the job is reported: of a control group only those that it proves.
+fn names_of(served: &ServedJob) -> Vec<CompactString> {
+    if served.groups.jobs.is_empty() { served.jobs.clone() } else { served.groups.jobs.clone() }
+}

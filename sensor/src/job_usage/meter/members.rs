@@ -1,0 +1,195 @@
+//! Processes of the jobs: how they join, change and end.
+//!
+//! Pure. Not here: the jobs themselves ([`super`]).
+
+use super::{ENDED_KNOWN_NS, ENDED_MAX, Ended, Job, Member, Meter, Now, Running, key_of};
+use crate::job_usage::measurement::{Counters, Reading};
+use crate::process::source::View;
+use crate::serving::job_table::ServedJob;
+use std::collections::BTreeSet;
+use wire::process::delta::PROCESSES_MAX;
+use wire::process::{ProcessKey, State};
+
+impl Meter {
+    /// Takes in the processes that ended since the last sweep.
+    pub(super) fn take_ended(&mut self, view: &View, now: Now) {
+        let next = view.lives.next();
+        let (lives, _) = view.lives.since(self.running.lives_next.replace(next).unwrap_or(next));
+        for life in lives {
+            let (reading, end_ns) = (Reading::of_life(life), life.end_ns.min(now.boot_ns));
+            if !self.end(life.key, reading, end_ns, now) {
+                self.running.remember(life.key, Ended { end_ns, reading, job: None }, now);
+            }
+        }
+    }
+
+    /// Takes in what processes that ended had used at the very end.
+    pub(super) fn take_freed(&mut self, view: &View) {
+        let next = view.lives.next_freed();
+        let from = self.running.freed_next.replace(next).unwrap_or(next);
+        for freed in view.lives.freed_since(from) {
+            let Some(ended) = self.running.ended.get_mut(&freed.key) else { continue };
+            let before = ended.reading.unwrap_or_default();
+            let counters = before.counters.newest(Counters::from(&freed.usage));
+            let peak_bytes = freed.peak_rss_kib.saturating_mul(1024);
+            ended.reading = Some(Reading { counters, rss_bytes: peak_bytes, ..before });
+            if let Some(job) = ended.job.and_then(|number| self.job_of(number)) {
+                job.measured.ended = job.measured.ended.plus(counters.since(before.counters));
+                job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(peak_bytes);
+            }
+        }
+    }
+
+    /// Takes in what the sweep changed.
+    pub(super) fn take_changed(&mut self, view: &View, now: Now) {
+        if self.members.is_empty() {
+            return;
+        }
+        for place in view.table.changed() {
+            let row = view.table.rows().get(*place as usize).and_then(Option::as_ref);
+            // A process that has ended uses nothing more, even before its parent has reaped it.
+            let lives = row.filter(|row| !matches!(row.state, State::Zombie | State::Dead));
+            if let Some(known) = self.running.places.get(place).copied()
+                && lives.is_none_or(|row| row.key != known)
+            {
+                let last = row.filter(|row| row.key == known).map(Reading::from);
+                self.end(known, last, now.boot_ns, now);
+                self.running.places.remove(place);
+            }
+            let Some(row) = lives else { continue };
+            if self.members.contains_key(&row.key) {
+                self.running.places.insert(*place, row.key);
+                self.update(row.key, Reading::from(row));
+            }
+        }
+    }
+
+    /// Takes in the job of a process.
+    pub(super) fn take_served(&mut self, view: &View, process: ProcessKey, served: &ServedJob, now: Now) {
+        let Some(key) = key_of(served) else { return };
+        let row = view.table.get(process.pid).filter(|row| row.key == process);
+        let row = row.filter(|row| !matches!(row.state, State::Zombie | State::Dead));
+        let member = self.members.get(&process).map(|member| member.job);
+        if member.is_some_and(|number| self.keys.get(&number) == Some(&key)) {
+            return;
+        }
+        // It served another job until now.
+        let has_moved = self.end(process, None, now.boot_ns, now);
+        let Some(number) = self.open(key, served, process, now) else { return };
+        let Some(row) = row else {
+            if !has_moved {
+                self.count_ended(number, process, now);
+            }
+            return;
+        };
+        let reading = Reading::from(row);
+        let base = if has_moved { reading.counters } else { Counters::default() };
+        self.join(process, Member { job: number, base, last: reading }, now);
+        if let Some(place) = view.table.place(process) {
+            self.running.places.insert(place, process);
+        }
+    }
+
+    /// Ends the members that a sweep over all processes did not see: they ended while nothing was measured.
+    pub(super) fn end_missing(&mut self, now: Now) {
+        let seen: BTreeSet<ProcessKey> = self.running.places.values().copied().collect();
+        let missing: Vec<ProcessKey> =
+            self.members.keys().filter(|key| !seen.contains(*key)).copied().collect();
+        for key in missing {
+            self.end(key, None, now.boot_ns, now);
+        }
+    }
+
+    fn join(&mut self, process: ProcessKey, member: Member, now: Now) {
+        if self.members.len() >= PROCESSES_MAX {
+            return;
+        }
+        self.members.insert(process, member);
+        let (started, reading) = (now.time_of(process.start_ns), member.last);
+        let Some(job) = self.job_of(member.job) else { return };
+        job.idle_since_ns = None;
+        let measured = &mut job.measured;
+        measured.live += 1;
+        measured.processes += 1;
+        measured.started = measured.started.min(started);
+        measured.rss_bytes += reading.rss_bytes;
+        measured.threads += u64::from(reading.threads);
+        measured.lacks_io |= !reading.has_io;
+    }
+
+    fn update(&mut self, process: ProcessKey, reading: Reading) {
+        let Some(member) = self.members.get_mut(&process) else { return };
+        let before = member.last;
+        member.last = Reading { counters: before.counters.newest(reading.counters), ..reading };
+        let number = member.job;
+        if let Some(job) = self.job_of(number) {
+            job.replace(before, reading);
+        }
+    }
+
+    /// Ends a member; returns whether it is one.
+    fn end(&mut self, process: ProcessKey, reading: Option<Reading>, end_ns: u64, now: Now) -> bool {
+        let Some(member) = self.members.remove(&process) else { return false };
+        let last = member.last.counters.newest(reading.map(|reading| reading.counters).unwrap_or_default());
+        let ended = Reading { counters: last, ..member.last };
+        self.running.remember(process, Ended { end_ns, reading: Some(ended), job: Some(member.job) }, now);
+        if let Some(job) = self.job_of(member.job) {
+            job.replace(member.last, Reading::default());
+            job.measured.ended = job.measured.ended.plus(last.since(member.base));
+            job.measured.until = job.measured.until.max(now.time_of(end_ns));
+            job.measured.live = job.measured.live.saturating_sub(1);
+            if job.measured.live == 0 {
+                job.idle_since_ns = Some(end_ns);
+            }
+        }
+        true
+    }
+
+    /// Counts a process that had ended before its job was known.
+    fn count_ended(&mut self, number: u64, process: ProcessKey, now: Now) {
+        let ended = self.running.ended.get_mut(&process).map(|ended| {
+            ended.job = Some(number);
+            *ended
+        });
+        let Some(job) = self.job_of(number) else { return };
+        job.measured.processes += 1;
+        job.measured.started = job.measured.started.min(now.time_of(process.start_ns));
+        match ended.and_then(|ended| Some((ended.end_ns, ended.reading?))) {
+            Some((end_ns, reading)) => {
+                job.measured.ended = job.measured.ended.plus(reading.counters);
+                job.measured.lacks_io |= !reading.has_io;
+                job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(reading.rss_bytes);
+                job.measured.until = job.measured.until.max(now.time_of(end_ns));
+            }
+            // It was there at no sweep, and nothing says what it used.
+            None => job.measured.missed += 1,
+        }
+        if job.measured.live == 0 {
+            job.idle_since_ns = Some(now.boot_ns);
+        }
+    }
+}
+
+impl Running {
+    /// Remembers a process that ended, for some seconds.
+    fn remember(&mut self, process: ProcessKey, ended: Ended, now: Now) {
+        self.ended_order.push_back((ended.end_ns, process));
+        self.ended.insert(process, ended);
+        let is_old = |(end_ns, _): &(u64, ProcessKey)| *end_ns + ENDED_KNOWN_NS < now.boot_ns;
+        while self.ended_order.len() > ENDED_MAX || self.ended_order.front().is_some_and(is_old) {
+            if let Some((_, oldest)) = self.ended_order.pop_front() {
+                self.ended.remove(&oldest);
+            }
+        }
+    }
+}
+
+impl Job {
+    /// Replaces the memory and threads of a process.
+    fn replace(&mut self, before: Reading, reading: Reading) {
+        let measured = &mut self.measured;
+        let changed = |total: u64, before: u64, now: u64| total.saturating_sub(before).saturating_add(now);
+        measured.rss_bytes = changed(measured.rss_bytes, before.rss_bytes, reading.rss_bytes);
+        measured.threads = changed(measured.threads, before.threads.into(), reading.threads.into());
+    }
+}

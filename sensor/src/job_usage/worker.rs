@@ -1,0 +1,333 @@
+//! Worker of the usage of jobs: writes the lines, stores the state, and reads the control groups.
+//!
+//! Shell. Rules: the sampling thread hands over reports and never waits. If the disk refuses, reports wait in memory,
+//! up to a bound, and the trouble is shown. A line is on disk before the state without its measurement. The thread may
+//! hang on a directory of users, so the end of the sensor does not wait for it without end.
+
+use super::control_group;
+use super::measurement::GroupReading;
+use super::meter::{JobKey, Meter, Now, Report};
+use super::usage_log::{self, LEN_MAX_BYTES, Line, NAME};
+use crate::history::failure::Failure;
+use crate::history::writing::calendar;
+use crate::own_log::OwnLog;
+use crate::process::details::Users;
+use crate::process::source::View;
+use crate::process::tap::Tap;
+use crate::sample::ticker::locked;
+use crate::serving::job_names::ControlGroups;
+use crate::serving::watch;
+use daemon::{state_file, state_folder};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use wire::id::HostName;
+use wire::version::JOB_USAGE;
+
+/// Messages that wait for the worker, each of one sweep.
+const QUEUE_LEN: usize = 64;
+
+/// Reports in memory while they cannot be handed over or written.
+const WAITING_MAX: usize = 16_384;
+
+/// How often control groups are read.
+const READ_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the state is stored while jobs run, in nanoseconds.
+const STORE_EVERY_NS: u64 = 30_000_000_000;
+
+/// Longest stored state: of a host with the most processes.
+const STATE_LEN_MAX_BYTES: u64 = 256 << 20;
+
+/// Where the control groups of the system are.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+
+/// Id of the current boot, from the kernel.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// Reports of a sweep, and the state if it is to be stored.
+struct Handover {
+    reports: Vec<Report>,
+    state: Option<Vec<u8>>,
+}
+
+/// The state on disk, after the version.
+#[derive(Serialize, Deserialize)]
+struct Stored<M> {
+    boot: String,
+    meter: M,
+}
+
+/// Tap that measures, on the sampling thread.
+pub struct UsageTap {
+    meter: Meter,
+    boot: String,
+    serving: watch::Handle,
+    handovers: SyncSender<Handover>,
+    waiting: Vec<Report>,
+    store_at_ns: u64,
+    /// Whether the stored state has a measurement, or may have.
+    is_stored: bool,
+    shared: Arc<Shared>,
+}
+
+/// The worker, ready to run.
+pub struct Worker {
+    handovers: Receiver<Handover>,
+    folder: PathBuf,
+    log: OwnLog,
+    host: HostName,
+    waiting: Vec<Report>,
+    shared: Arc<Shared>,
+}
+
+/// Handle for status; cheap to clone.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+struct Shared {
+    failure: Failure,
+    groups: Mutex<Groups>,
+    measured: AtomicU64,
+    lines: AtomicU64,
+    refused: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// Control groups to read, and what was read of them.
+#[derive(Default)]
+struct Groups {
+    wanted: Vec<(JobKey, Arc<ControlGroups>)>,
+    read: Vec<(JobKey, GroupReading)>,
+    asked_ns: u64,
+}
+
+/// Creates the measurement of jobs with its state below the sensor's folder.
+#[must_use]
+pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap, Worker, Handle) {
+    let folder = usage_log::folder(state);
+    let shared = Arc::new(Shared {
+        failure: Failure::new("usage of jobs"),
+        groups: Mutex::default(),
+        measured: AtomicU64::default(),
+        lines: AtomicU64::default(),
+        refused: AtomicU64::default(),
+        lost: AtomicU64::default(),
+    });
+    serving.collect_news();
+    let boot = fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+    let (meter, waiting) = restored(state, &boot);
+    let (sender, handovers) = sync_channel(QUEUE_LEN);
+    let tap = UsageTap {
+        meter,
+        boot,
+        serving,
+        handovers: sender,
+        waiting,
+        store_at_ns: 0,
+        is_stored: true,
+        shared: Arc::clone(&shared),
+    };
+    let log = OwnLog::new(folder.clone(), NAME, LEN_MAX_BYTES);
+    let worker = Worker { handovers, folder, log, host, waiting: Vec::new(), shared: Arc::clone(&shared) };
+    (tap, worker, Handle(shared))
+}
+
+/// Reads the stored meter of a sensor with this state folder, and the id of its boot; `None` if nothing is stored.
+///
+/// # Errors
+/// If it cannot be read, is of another version, or is damaged.
+pub fn stored(state: &Path) -> Result<Option<(Meter, String)>, String> {
+    let path = usage_log::folder(state).join("state");
+    let bytes = state_file::read(&path, STATE_LEN_MAX_BYTES).map_err(|error| error.to_string())?;
+    let Some(bytes) = bytes else { return Ok(None) };
+    unpacked(&bytes).map(|Stored { meter, boot }| Some((meter, boot)))
+}
+
+/// The stored meter; of another boot all its measurements are over.
+fn restored(state: &Path, boot: &str) -> (Meter, Vec<Report>) {
+    match stored(state) {
+        Ok(None) => (Meter::default(), Vec::new()),
+        Ok(Some((meter, stored))) if stored == boot => (meter, Vec::new()),
+        Ok(Some((mut meter, _))) => {
+            let reports = meter.end_all();
+            (meter, reports)
+        }
+        Err(error) => {
+            let path = usage_log::folder(state).join("state");
+            tracing::warn!("{}: {error}; jobs that run are measured from now on", path.display());
+            (Meter::default(), Vec::new())
+        }
+    }
+}
+
+fn unpacked(bytes: &[u8]) -> Result<Stored<Meter>, String> {
+    let (version, rest) = bytes.split_first_chunk::<2>().ok_or("it is cut off")?;
+    let version = u16::from_le_bytes(*version);
+    if !JOB_USAGE.reads(version) {
+        return Err(format!("expected version {}, found {version}", JOB_USAGE.expected()));
+    }
+    postcard::from_bytes(rest).map_err(|error| error.to_string())
+}
+
+fn packed(boot: &str, meter: &Meter) -> Vec<u8> {
+    let stored = Stored { boot: boot.to_owned(), meter };
+    let bytes = JOB_USAGE.written.to_le_bytes().to_vec();
+    postcard::to_extend(&stored, bytes).expect("it can be written to memory")
+}
+
+impl Tap for UsageTap {
+    fn swept(&mut self, view: &View, _: Duration) {
+        let now = Now { boot_ns: view.table.sweep().begin_ns, time: calendar() };
+        let (news, lost) = self.serving.take_news();
+        self.shared.lost.fetch_add(lost, Ordering::Relaxed);
+        self.exchange_groups(now);
+        let reports = self.meter.sweep(view, news, now);
+        self.waiting.extend(reports);
+        let is_due = match self.meter.is_idle() {
+            true => self.is_stored,
+            false => now.boot_ns >= self.store_at_ns,
+        };
+        if is_due || !self.waiting.is_empty() {
+            self.hand_over(is_due);
+        }
+        if is_due {
+            self.store_at_ns = now.boot_ns + STORE_EVERY_NS;
+        }
+        self.shared.measured.store(self.meter.count() as u64, Ordering::Relaxed);
+        self.shared.refused.store(self.meter.refused_total(), Ordering::Relaxed);
+    }
+}
+
+impl UsageTap {
+    fn hand_over(&mut self, with_state: bool) {
+        let state = with_state.then(|| packed(&self.boot, &self.meter));
+        let handover = Handover { reports: std::mem::take(&mut self.waiting), state };
+        match self.handovers.try_send(handover) {
+            Ok(()) if with_state => self.is_stored = !self.meter.is_idle(),
+            Ok(()) => {}
+            Err(TrySendError::Full(handover) | TrySendError::Disconnected(handover)) => {
+                self.waiting = handover.reports;
+                let beyond = self.waiting.len().saturating_sub(WAITING_MAX);
+                self.waiting.drain(..beyond);
+                self.shared.lost.fetch_add(beyond as u64, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Takes what was read of control groups, and says which ones are to be read.
+    fn exchange_groups(&mut self, now: Now) {
+        // The worker holds it for a moment only; else the next sweep does it.
+        let Ok(mut groups) = self.shared.groups.try_lock() else { return };
+        for (key, reading) in std::mem::take(&mut groups.read) {
+            self.meter.read_group(&key, reading);
+        }
+        if now.boot_ns.saturating_sub(groups.asked_ns) * 2 >= 1_000_000_000 {
+            groups.asked_ns = now.boot_ns;
+            let with_groups = self.meter.with_groups();
+            groups.wanted = with_groups.map(|(key, paths)| (key.clone(), Arc::clone(paths))).collect();
+        }
+    }
+}
+
+impl Drop for UsageTap {
+    /// Stores the last state: the next run goes on from it.
+    fn drop(&mut self) {
+        if !self.meter.is_idle() || !self.waiting.is_empty() {
+            self.hand_over(true);
+        }
+    }
+}
+
+impl Worker {
+    /// Writes until the sampling thread has ended.
+    pub fn run(mut self) {
+        loop {
+            match self.handovers.recv_timeout(READ_EVERY) {
+                Ok(Handover { reports, state }) => {
+                    self.wait(reports);
+                    let written = self.write().and_then(|()| self.store(state.as_deref()));
+                    self.shared.failure.set(&self.folder, &written);
+                }
+                Err(RecvTimeoutError::Timeout) if self.waiting.is_empty() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let written = self.write();
+                    self.shared.failure.set(&self.folder, &written);
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.read_groups();
+        }
+    }
+
+    fn wait(&mut self, reports: Vec<Report>) {
+        self.waiting.extend(reports);
+        let beyond = self.waiting.len().saturating_sub(WAITING_MAX);
+        self.waiting.drain(..beyond);
+        self.shared.lost.fetch_add(beyond as u64, Ordering::Relaxed);
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut users = Users::default();
+        let mut lines = String::new();
+        for report in &self.waiting {
+            let line = Line { report, host: &self.host, user: users.name(report.measured.uid) };
+            lines.push_str(&format!("{line}\n"));
+        }
+        self.log.append(lines.as_bytes())?;
+        self.shared.lines.fetch_add(self.waiting.len() as u64, Ordering::Relaxed);
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn store(&self, state: Option<&[u8]>) -> io::Result<()> {
+        let Some(state) = state else { return Ok(()) };
+        state_folder::prepare_below(&self.folder).map_err(io::Error::other)?;
+        let (path, next) = (self.folder.join("state"), self.folder.join("state.new"));
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = state_file::open(&next, &mut options)?;
+        file.write_all(state)?;
+        file.sync_data()?;
+        fs::rename(next, path)
+    }
+
+    fn read_groups(&self) {
+        let wanted = std::mem::take(&mut locked(&self.shared.groups).wanted);
+        let root = Path::new(CONTROL_GROUPS);
+        let read = wanted.into_iter().map(|(key, groups)| (key, control_group::read(root, &groups)));
+        let read: Vec<_> = read.filter(|(_, reading)| *reading != GroupReading::default()).collect();
+        if !read.is_empty() {
+            locked(&self.shared.groups).read = read;
+        }
+    }
+}
+
+impl Handle {
+    /// What is not written at the moment, and why.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.0.failure.trouble(None)
+    }
+
+    /// Statistics: name and value.
+    #[must_use]
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        vec![
+            ("jobs", read(&self.0.measured)),
+            ("lines_total", read(&self.0.lines)),
+            ("refused_total", read(&self.0.refused)),
+            ("lost_total", read(&self.0.lost)),
+        ]
+    }
+}

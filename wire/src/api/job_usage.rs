@@ -1,0 +1,233 @@
+//! Usage of jobs, as sensors measured it: part of the answers about jobs.
+//!
+//! Pure. Rule: sums over hosts are of the last run; efficiencies are stated only if every host of the job was measured.
+//! Not here: the methods ([`super::jobs`]).
+
+use super::UnixTime;
+use crate::call::Call;
+use crate::call::job::Fact;
+use crate::call::usage::{Figure, Usage};
+use crate::time::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tolerance for the clocks of two daemons, in microseconds.
+const CLOCKS_DIFFER_MICROS: i64 = 2_000_000;
+
+/// Usage of a job on a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct HostUsage {
+    /// Host.
+    pub host: String,
+    /// Start of the first process.
+    pub started: UnixTime,
+    /// End of the last process, or the latest measurement.
+    pub until: UnixTime,
+    /// Whether no process is left.
+    pub is_over: bool,
+    /// CPU time, in seconds.
+    pub cpu_secs: f64,
+    /// Part of it in the kernel, in seconds.
+    pub system_secs: f64,
+    /// Most memory at a moment, in bytes.
+    pub peak_memory_bytes: u64,
+    /// Mean memory over the time of measurement, in bytes. Absent if it was measured for less than two sweeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_memory_bytes: Option<u64>,
+    /// Processes that served the job.
+    pub processes: u64,
+    /// Most threads at a moment.
+    pub peak_threads: u64,
+    /// Page faults without a read from a device.
+    pub minor_faults: u64,
+    /// Page faults with a read from a device.
+    pub major_faults: u64,
+    /// Bytes read from storage. Absent if the sensor may not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage. Absent if the sensor may not read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Processes that the kernel killed because the memory of the control group was used up. Absent without a control
+    /// group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_kills: Option<u64>,
+    /// Time in which the CPU limit of the control group held the job up, in seconds. Absent without a control group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled_secs: Option<f64>,
+    /// Ended processes whose usage is unknown, and missing here. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_processes: Option<u64>,
+    /// What assigns the processes to the job: `cgroup` if the middleware did, else `environment`.
+    pub evidence: String,
+    /// Where CPU time and memory are from: `control_group`, or `processes`, where memory that they share counts for each.
+    pub measured_by: String,
+    /// Id of the event whose line states it.
+    pub event: String,
+}
+
+/// Usage of the last run of a job on all its hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct JobUsage {
+    /// Hosts on which it was measured.
+    pub hosts: u64,
+    /// CPU time, in seconds.
+    pub cpu_secs: f64,
+    /// CPU time as a share of that of the allocated CPUs. Absent if these are unknown, or a host was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_efficiency: Option<f64>,
+    /// Sum of the most memory on each host, in bytes.
+    pub peak_memory_bytes: u64,
+    /// That as a share of the allocated memory. Absent if this is unknown, or a host was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_efficiency: Option<f64>,
+}
+
+impl From<&Usage> for HostUsage {
+    fn from(usage: &Usage) -> HostUsage {
+        let amount = |figure: Figure| usage.figure(figure);
+        let counted = |figure: Figure| amount(figure).unwrap_or_default();
+        HostUsage {
+            host: usage.host.to_string(),
+            started: UnixTime(usage.started),
+            until: UnixTime(usage.until),
+            is_over: usage.is_over,
+            cpu_secs: secs(counted(Figure::CpuTime)),
+            system_secs: secs(counted(Figure::SystemTime)),
+            peak_memory_bytes: counted(Figure::PeakMemory),
+            mean_memory_bytes: amount(Figure::MeanMemory),
+            processes: counted(Figure::Processes),
+            peak_threads: counted(Figure::PeakThreads),
+            minor_faults: counted(Figure::MinorFaults),
+            major_faults: counted(Figure::MajorFaults),
+            read_bytes: amount(Figure::ReadBytes),
+            written_bytes: amount(Figure::WrittenBytes),
+            memory_kills: amount(Figure::MemoryKills),
+            throttled_secs: amount(Figure::ThrottledTime).map(secs),
+            missed_processes: amount(Figure::Missed),
+            evidence: if usage.is_proved { "cgroup" } else { "environment" }.to_owned(),
+            measured_by: usage.by.as_str().to_owned(),
+            event: usage.line.event.to_string(),
+        }
+    }
+}
+
+impl JobUsage {
+    /// Sums the usage of the last run of a job; `None` if it was not measured.
+    #[must_use]
+    pub fn of(call: &Call) -> Option<JobUsage> {
+        let details = call.details.as_deref()?;
+        let before = details.runs.last().and_then(|run| run.ended);
+        let is_last = |usage: &&Usage| {
+            before.is_none_or(|before| usage.started.micros() >= before.micros() - CLOCKS_DIFFER_MICROS)
+        };
+        let usages: Vec<&Usage> = details.usage.iter().filter(is_last).collect();
+        let latest = usages.iter().map(|usage| usage.until).max()?;
+        let sum = |figure: Figure| usages.iter().filter_map(|usage| usage.figure(figure)).sum::<u64>();
+        let mut hosts: Vec<&str> = usages.iter().map(|usage| usage.host.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let hosts = hosts.len() as u64;
+        let of_all = hosts >= details.number(Fact::Nodes).unwrap_or(1).max(call.hosts.len() as u64);
+        let (cpu_secs, peak_memory_bytes) = (secs(sum(Figure::CpuTime)), sum(Figure::PeakMemory));
+        let share = |used: f64, allocated: Option<f64>| {
+            allocated.filter(|allocated| of_all && *allocated >= 1.0).map(|allocated| used / allocated)
+        };
+        let cpus = details.number(Fact::Cpus).zip(ran_secs(call, latest));
+        Some(JobUsage {
+            hosts,
+            cpu_secs,
+            cpu_efficiency: share(cpu_secs, cpus.map(|(cpus, secs)| float(cpus) * secs)),
+            peak_memory_bytes,
+            memory_efficiency: share(float(peak_memory_bytes), details.number(Fact::Memory).map(float)),
+        })
+    }
+}
+
+/// How long the last run of a job has gone on, as far as it was measured.
+fn ran_secs(call: &Call, latest: Time) -> Option<f64> {
+    Some(call.ended.unwrap_or(latest).secs_f64() - call.started?.secs_f64())
+}
+
+fn secs(micros: u64) -> f64 {
+    float(micros) / 1e6
+}
+
+#[allow(clippy::cast_precision_loss)] // amounts are below 2^53
+fn float(amount: u64) -> f64 {
+    amount as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::State;
+    use crate::call::job::{JobDetails, Line, Run, Statement};
+    use crate::call::usage::MeasuredBy;
+    use crate::call::{Authority, StoredCall};
+    use crate::event::Id;
+    use crate::id::{Generation, SensorKey};
+
+    fn at(secs: i64) -> Time {
+        Time::from_micros(secs * 1_000_000)
+    }
+
+    fn line() -> Line {
+        let event = Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 };
+        Line { event, time: at(0) }
+    }
+
+    fn usage(host: &str, times: (i64, i64), cpu_secs: u64) -> Usage {
+        Usage {
+            host: host.into(),
+            user: "ann".into(),
+            uid: 1000,
+            is_proved: false,
+            by: MeasuredBy::Processes,
+            started: at(times.0),
+            until: at(times.1),
+            is_over: true,
+            figures: vec![(Figure::CpuTime, cpu_secs * 1_000_000), (Figure::PeakMemory, 100)],
+            line: line(),
+        }
+    }
+
+    /// A job of 4 CPUs and 400 bytes on two hosts, from second 100 to second 200.
+    fn call(usage: Vec<Usage>, runs: Vec<Run>) -> Call {
+        let fact = |fact: Fact, value: &str| Statement {
+            fact,
+            value: value.into(),
+            by: Authority::Accounting,
+            line: 0,
+        };
+        let facts = vec![fact(Fact::Cpus, "4"), fact(Fact::Nodes, "2"), fact(Fact::Memory, "400")];
+        let details = JobDetails { facts, lines: vec![line()], runs, usage, ..JobDetails::default() };
+        let text = r#"{"call":{"id":"slurm:1","job":"1","name":"","user":"ann","from":"","state":"ended","submitted":null,
+            "offered":null,"selected":null,"started":100000000,"ended":200000000,"offers":[],"hosts":["wn01","wn02"],
+            "outcome":"ok","code":"","signal":"","reason":"","tries":1,"events":2},"first":0,"aliases":[]}"#;
+        let StoredCall { call, .. } = serde_json::from_str(text).expect("a call");
+        assert_eq!(call.state, State::Ended);
+        Call { details: Some(Box::new(details)), ..call }
+    }
+
+    #[test]
+    fn usage_is_summed_over_the_hosts_of_the_last_run() {
+        let both = vec![usage("wn01", (100, 200), 150), usage("wn02", (101, 199), 50)];
+        let sum = JobUsage::of(&call(both.clone(), Vec::new())).expect("it was measured");
+        assert_eq!((sum.hosts, sum.cpu_secs, sum.peak_memory_bytes), (2, 200.0, 200));
+        assert_eq!((sum.cpu_efficiency, sum.memory_efficiency), (Some(0.5), Some(0.5)));
+        let one = JobUsage::of(&call(both[..1].to_vec(), Vec::new())).expect("it was measured");
+        assert_eq!(
+            (one.hosts, one.cpu_efficiency, one.memory_efficiency),
+            (1, None, None),
+            "a host is missing"
+        );
+        let run = Run { started: Some(at(10)), ended: Some(at(60)), ..Run::default() };
+        let earlier = [vec![usage("wn01", (10, 59), 40)], both].concat();
+        let sum = JobUsage::of(&call(earlier, vec![run])).expect("it was measured");
+        assert_eq!((sum.hosts, sum.cpu_secs), (2, 200.0));
+        assert_eq!(JobUsage::of(&call(Vec::new(), Vec::new())), None);
+    }
+}
