@@ -110,10 +110,16 @@ impl Joiner {
 
     /// Join an event to its call. Returns the call's id, empty if the event belongs to no call.
     pub fn join(&mut self, found: &Found, id: Id) -> CompactString {
+        self.join_in_lane(found, id, id.generation)
+    }
+
+    /// As [`Joiner::join`], for events of several sensors: each of their generations has a lane of its own.
+    pub fn join_in_lane(&mut self, found: &Found, event: Id, lane: Generation) -> CompactString {
         let Some(keys) = &found.keys else {
-            self.take_usage(found, id);
+            self.take_usage(found, event);
             return CompactString::default();
         };
+        let id = Id { generation: lane, ..event };
         self.usages.note_scope(&keys.scope);
         let names: Vec<CompactString> = keys.names.iter().map(|name| scoped(keys, name)).collect();
         let slot = match keys.naming {
@@ -130,7 +136,7 @@ impl Joiner {
         }
         let job = name_of_job(keys, &found.content.job);
         entry.progress.known_as(job, u8::try_from(names.len()).unwrap_or(u8::MAX));
-        entry.progress.state_details(&found.content, keys.authority, id);
+        entry.progress.state_details(&found.content, keys.authority, event);
         entry.progress.apply(&found.content, keys.authority);
         if keys.naming != Naming::Shared {
             self.rename(slot, &names);

@@ -77,6 +77,8 @@ mod lab_targets;
 #[cfg(feature = "upgrade")]
 mod lab_upgrade;
 #[cfg(feature = "lab")]
+mod lab_usage;
+#[cfg(feature = "lab")]
 mod lab_visitor;
 #[cfg(feature = "matrix")]
 mod lab_visits;

@@ -281,8 +281,9 @@ impl Domain {
             for run in &mut batch.runs {
                 let lane = self.store.lane(sensor, run.generation);
                 for record in &mut run.records {
-                    let id = Id { sensor, generation: lane, offset: record.offset, number: record.number };
-                    joined(record, id, &mut self.joiner);
+                    let (offset, number) = (record.offset, record.number);
+                    let id = Id { sensor, generation: run.generation, offset, number };
+                    joined(record, (id, lane), &mut self.joiner);
                 }
             }
             self.store.append(&mut batch)?;

@@ -8,6 +8,7 @@ use log_filters::join::Joiner;
 use wire::call::Keys;
 use wire::call::usage::Usage;
 use wire::event::{Content, Id};
+use wire::id::Generation;
 use wire::report::Record;
 
 /// Most names of a call.
@@ -28,7 +29,7 @@ pub(super) fn to_found(record: &Record) -> Found {
 
 /// Joins a record to its call among the domain's calls, and sets that call's id in it. Keys beyond the limits
 /// of any filter ([`NAMES_MAX`], [`NAME_LEN_BYTES`]) are dropped; the record then has no call.
-pub(super) fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
+pub(super) fn joined(record: &mut Record, (id, lane): (Id, Generation), joiner: &mut Joiner) {
     record.call = CompactString::default();
     let is_sane = |keys: &Keys| {
         let len = |name: &CompactString| name.len() <= NAME_LEN_BYTES;
@@ -47,6 +48,6 @@ pub(super) fn joined(record: &mut Record, id: Id, joiner: &mut Joiner) {
         content: std::mem::replace(&mut record.content, blank),
         keys: record.keys.take(),
     };
-    record.call = joiner.join(&found, id);
+    record.call = joiner.join_in_lane(&found, id, lane);
     (record.content, record.keys) = (found.content, found.keys);
 }

@@ -38,11 +38,11 @@ impl Replay for CallReplay {
             for record in &run.records {
                 let id = Id {
                     sensor: batch.sensor,
-                    generation: *lane,
+                    generation: run.generation,
                     offset: record.offset,
                     number: record.number,
                 };
-                self.0.join(&to_found(record), id);
+                self.0.join_in_lane(&to_found(record), id, *lane);
             }
         }
     }

@@ -18,6 +18,9 @@ use serde::{Deserialize, Serialize};
 /// Attribute with the names of the job; only events of usage have it.
 pub const JOBS_ATTRIBUTE: &str = "usage_of";
 
+/// The start of a process is a time since boot, which the calendar may give a little later or earlier.
+const SAME_START_MICROS: u64 = 1_000_000;
+
 /// Most names of a job in a line.
 pub const NAMES_MAX: usize = 8;
 
@@ -126,10 +129,11 @@ impl Usage {
         names.iter().all(|name| name.contains(':')).then_some((names, usage))
     }
 
-    /// Whether it continues or repeats `other`: the same measurement.
+    /// Whether it continues or repeats `other`: the same measurement, or another one of the same first process.
     #[must_use]
     pub fn is_same(&self, other: &Usage) -> bool {
-        (self.uid, self.started, &self.host) == (other.uid, other.started, &other.host)
+        let apart = self.started.micros().abs_diff(other.started.micros());
+        apart <= SAME_START_MICROS && (self.uid, &self.host) == (other.uid, &other.host)
     }
 
     /// Whether it is newer than `other`, of the same measurement.
@@ -207,6 +211,8 @@ mod tests {
         assert!(later.is_same(&first) && later.is_newer(&first) && !first.is_newer(&later));
         assert!(over.is_newer(&later) && !first.is_newer(&first));
         assert!(!Usage { uid: 7, ..first.clone() }.is_same(&first));
+        let at = |micros: i64| Usage { started: Time::from_micros(micros), ..first.clone() };
+        assert!(at(2_000_300).is_same(&first) && !at(5_000_000).is_same(&first));
     }
 
     #[test]

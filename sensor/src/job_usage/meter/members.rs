@@ -83,7 +83,9 @@ impl Meter {
             return;
         };
         let reading = Reading::from(row);
-        let base = if has_moved { reading.counters } else { Counters::default() };
+        // What it used until it was counted as ended, or served another job, counts there.
+        let counted = self.running.ended.get(&process).filter(|ended| ended.job.is_some());
+        let base = counted.and_then(|ended| ended.reading).map_or(Counters::default(), |last| last.counters);
         self.join(process, Member { job: number, base, last: reading }, now);
         if let Some(place) = view.table.place(process) {
             self.running.places.insert(place, process);

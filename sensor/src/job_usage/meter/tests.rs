@@ -153,6 +153,17 @@ fn what_a_process_used_before_it_served_another_job_is_not_that_job_s() {
 }
 
 #[test]
+fn a_process_that_a_sweep_missed_is_not_counted_twice() {
+    let mut host = Host::default();
+    host.sweep(&[(5, 4, 10), (6, 1, 10)], [5, 6].map(|pid| (pid, served("slurm:1", 1000))).to_vec());
+    host.sweep(&[(6, 1, 10)], Vec::new());
+    host.sweep(&[(5, 5, 10), (6, 1, 10)], vec![(5, served("slurm:1", 1000))]);
+    host.sweep(&[(5, 7, 10), (6, 1, 10)], Vec::new());
+    let [report] = host.end().try_into().expect("one job is over");
+    assert_eq!(figures(&report, MOST)[0], Some(8_000_000));
+}
+
+#[test]
 fn claims_of_others_are_apart_from_each_other_and_from_what_a_control_group_proves() {
     let mut host = Host::default();
     let living = [(5, 1, 10), (6, 2, 10), (7, 4, 10)];
