@@ -3,6 +3,7 @@
 //! Not here: transfers and requests (`calls`), one job (`job`).
 
 mod everywhere;
+mod sorted;
 
 use crate::client::{Client, PATIENCE};
 use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
@@ -14,7 +15,9 @@ use crate::options::{Between, OfDomain, Query, chosen, user, whole};
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
+use crate::output::times::now;
 use serde_json::Value;
+use sorted::SortBy;
 use wire::api::calls::CallOrder;
 use wire::api::jobs::{Job, JobsSearchParams};
 use wire::api::{Request, UnixTime};
@@ -32,6 +35,7 @@ use wire::event::Outcome;
   visperf jobs --queue long --in waiting
   visperf jobs --charged-to physics --since 30d --json
   visperf jobs --all-domains --user mrossi --outcome failed
+  visperf jobs --user mrossi --limit 100 --sort wasted --top 5
   visperf jobs --since 30d --limit 100000 --csv > jobs.csv
   visperf job show slurm:17")]
 pub(crate) struct Args {
@@ -77,6 +81,12 @@ pub(crate) struct Args {
     /// Print the oldest jobs first
     #[arg(long)]
     oldest: bool,
+    /// Sort the jobs that are printed by this, the largest first: of the newest 100, unless --limit says more
+    #[arg(long, value_name = "BY", conflicts_with = "oldest")]
+    sort: Option<SortBy>,
+    /// Print only the first N of them
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX), requires = "sort")]
+    top: Option<u64>,
     /// Print comma-separated values, all columns, times in UTC
     #[arg(long, conflicts_with = "json")]
     csv: bool,
@@ -136,7 +146,11 @@ fn run_everywhere(args: &Args) -> Result<(), Failure> {
     if missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
 }
 
-fn print(args: &Args, items: Vec<(Job, Value)>) -> Result<(), Failure> {
+fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
+    if let Some(by) = args.sort {
+        sorted::sort(&mut items, by, now());
+        items.truncate(args.top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX));
+    }
     let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
     if jobs.iter().any(|job| job.is_reduced) {
         note(

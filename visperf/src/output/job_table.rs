@@ -19,7 +19,7 @@ use wire::time::Time;
 /// Characters shown of a name, a reason and a list of hosts on a terminal.
 const SHOWN_CHARS: usize = 40;
 
-const HEADS: [&str; 18] = [
+const HEADS: [&str; 19] = [
     "DOMAIN",
     "JOB",
     "NAME",
@@ -35,14 +35,26 @@ const HEADS: [&str; 18] = [
     "MEMORY",
     "GPUS",
     "CPU USED",
+    "WASTED",
     "PEAK",
     "HOSTS",
     "REASON",
 ];
 
 /// Columns to leave out on a narrow terminal, in this order.
-const SPARED: [&str; 10] =
-    ["GPUS", "MEMORY", "ACCOUNT", "WAITED", "SUBMITTED", "PEAK", "NAME", "REASON", "CPUS", "CPU USED"];
+const SPARED: [&str; 11] = [
+    "GPUS",
+    "MEMORY",
+    "ACCOUNT",
+    "WAITED",
+    "SUBMITTED",
+    "PEAK",
+    "NAME",
+    "REASON",
+    "WASTED",
+    "CPUS",
+    "CPU USED",
+];
 
 /// Print a table of jobs, in the zone of this system.
 ///
@@ -86,6 +98,7 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         Cell::figure(job.memory_bytes.map_or(String::new(), whole_bytes)),
         count(job.gpus.filter(|gpus| *gpus > 0)),
         Cell::figure(job.usage.map_or(String::new(), cpu_used)),
+        Cell::figure(job.usage.and_then(|usage| usage.wasted_cpu_secs).map_or(String::new(), age)),
         Cell::figure(job.usage.map_or(String::new(), |usage| whole_bytes(usage.peak_memory_bytes))),
         Cell::text(name(&job.hosts.join(","))),
         Cell::text(name(&job.reason)),

@@ -78,6 +78,9 @@ pub struct JobUsage {
     /// CPU time as a share of that of the allocated CPUs. Absent if these are unknown, or a host was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_efficiency: Option<f64>,
+    /// CPU time of the allocated CPUs that the job did not use, in seconds. Absent as `cpu_efficiency`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wasted_cpu_secs: Option<f64>,
     /// Sum of the most memory on each host, in bytes.
     pub peak_memory_bytes: u64,
     /// That as a share of the allocated memory. Absent if this is unknown, or a host was not measured.
@@ -132,16 +135,17 @@ impl JobUsage {
         let hosts = hosts.len() as u64;
         let of_all = hosts >= details.number(Fact::Nodes).unwrap_or(1).max(call.hosts.len() as u64);
         let (cpu_secs, peak_memory_bytes) = (secs(sum(Figure::CpuTime)), sum(Figure::PeakMemory));
-        let share = |used: f64, allocated: Option<f64>| {
-            allocated.filter(|allocated| of_all && *allocated >= 1.0).map(|allocated| used / allocated)
-        };
+        let known = |allocated: Option<f64>| allocated.filter(|allocated| of_all && *allocated >= 1.0);
         let cpus = details.number(Fact::Cpus).zip(ran_secs(call, latest));
+        let allocated_secs = known(cpus.map(|(cpus, secs)| float(cpus) * secs));
+        let allocated_bytes = known(details.number(Fact::Memory).map(float));
         Some(JobUsage {
             hosts,
             cpu_secs,
-            cpu_efficiency: share(cpu_secs, cpus.map(|(cpus, secs)| float(cpus) * secs)),
+            cpu_efficiency: allocated_secs.map(|allocated| cpu_secs / allocated),
+            wasted_cpu_secs: allocated_secs.map(|allocated| (allocated - cpu_secs).max(0.0)),
             peak_memory_bytes,
-            memory_efficiency: share(float(peak_memory_bytes), details.number(Fact::Memory).map(float)),
+            memory_efficiency: allocated_bytes.map(|allocated| float(peak_memory_bytes) / allocated),
         })
     }
 }
@@ -218,6 +222,7 @@ mod tests {
         let sum = JobUsage::of(&call(both.clone(), Vec::new())).expect("it was measured");
         assert_eq!((sum.hosts, sum.cpu_secs, sum.peak_memory_bytes), (2, 200.0, 200));
         assert_eq!((sum.cpu_efficiency, sum.memory_efficiency), (Some(0.5), Some(0.5)));
+        assert_eq!(sum.wasted_cpu_secs, Some(200.0));
         let one = JobUsage::of(&call(both[..1].to_vec(), Vec::new())).expect("it was measured");
         assert_eq!(
             (one.hosts, one.cpu_efficiency, one.memory_efficiency),
