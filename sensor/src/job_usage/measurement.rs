@@ -61,6 +61,13 @@ impl Counters {
         self.each(before, u64::saturating_sub)
     }
 
+    /// Without input and output: once a parent has waited for a process, the kernel counts that as its own (the `ioac` of
+    /// wait_task_zombie in kernel/exit.c).
+    #[must_use]
+    pub fn without_io(self) -> Counters {
+        Counters { read_bytes: 0, written_bytes: 0, ..self }
+    }
+
     /// The larger of each; counters only grow, so it is the newer of two readings.
     #[must_use]
     pub fn newest(self, other: Counters) -> Counters {
@@ -76,6 +83,8 @@ pub struct Reading {
     pub threads: u32,
     /// Whether its input and output could be read.
     pub has_io: bool,
+    /// Process id of its parent.
+    pub parent: u32,
 }
 
 impl From<&Process> for Reading {
@@ -85,6 +94,7 @@ impl From<&Process> for Reading {
             rss_bytes: process.rss_kib.saturating_mul(1024),
             threads: process.threads,
             has_io: process.usage.io.is_some(),
+            parent: process.parent,
         }
     }
 }
@@ -95,7 +105,7 @@ impl Reading {
     pub fn of_life(life: &Life) -> Option<Reading> {
         let usage = life.usage.as_ref()?;
         let counters = Counters::from(usage);
-        Some(Reading { counters, has_io: usage.io.is_some(), ..Reading::default() })
+        Some(Reading { counters, has_io: usage.io.is_some(), parent: life.parent, ..Reading::default() })
     }
 }
 

@@ -25,9 +25,9 @@ mod tests;
 /// How long a job has no process before its measurement is over: a script may start its steps one after the other.
 const GRACE_NS: u64 = 3_000_000_000;
 
-/// When a running job is reported: after ten seconds, a minute later, then every ten minutes.
+/// When a running job is reported: first after ten seconds, then whenever it has been measured for twice as long, and
+/// at least every ten minutes.
 const FIRST_REPORT_NS: u64 = 10_000_000_000;
-const SECOND_REPORT_NS: u64 = 60_000_000_000;
 const REPORT_EVERY_NS: u64 = 600_000_000_000;
 
 /// Most jobs that are measured at a time.
@@ -76,14 +76,14 @@ pub struct Report {
 /// A job under measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
+    key: JobKey,
     measured: Measurement,
-    /// Number of its key, which its processes have.
-    number: u64,
     /// When its last process ended, in nanoseconds since boot; `None` while one lives.
     idle_since_ns: Option<u64>,
     /// When it is reported next, in nanoseconds since boot.
     report_at_ns: u64,
-    is_reported: bool,
+    /// How long after that the report after it is.
+    report_after_ns: u64,
     /// Files of its control groups.
     #[serde(skip)]
     groups: Arc<job_names::ControlGroups>,
@@ -107,13 +107,16 @@ struct Ended {
     reading: Option<Reading>,
     /// Job that it was counted for, once it was.
     job: Option<u64>,
+    /// Whether its input and output count as those of its parent.
+    has_parent: bool,
 }
 
 /// Meter of all jobs of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Meter {
-    jobs: BTreeMap<JobKey, Job>,
-    keys: BTreeMap<u64, JobKey>,
+    /// By their numbers, which their processes have.
+    jobs: BTreeMap<u64, Job>,
+    numbers: BTreeMap<JobKey, u64>,
     members: BTreeMap<ProcessKey, Member>,
     next: u64,
     /// Jobs that were not measured because their user claims too many.
@@ -126,7 +129,7 @@ pub struct Meter {
 #[derive(Clone, Debug, Default)]
 struct Running {
     /// Members by their position in the table of processes.
-    places: BTreeMap<u32, ProcessKey>,
+    places: Vec<Option<ProcessKey>>,
     /// Number of the next ended process.
     lives_next: Option<u64>,
     /// Number of the next freed process.
@@ -161,15 +164,15 @@ impl Meter {
 
     /// Adds what was read of the control group of a job.
     pub fn read_group(&mut self, key: &JobKey, reading: GroupReading) {
-        if let Some(job) = self.jobs.get_mut(key) {
+        if let Some(job) = self.numbers.get(key).and_then(|number| self.jobs.get_mut(number)) {
             job.measured.group = job.measured.group.newest(reading);
         }
     }
 
     /// The jobs with control groups, and the paths of these.
     pub fn with_groups(&self) -> impl Iterator<Item = (&JobKey, &Arc<job_names::ControlGroups>)> {
-        let with = self.jobs.iter().filter(|(_, job)| !job.groups.paths.is_empty());
-        with.map(|(key, job)| (key, &job.groups))
+        let with = self.jobs.values().filter(|job| !job.groups.paths.is_empty());
+        with.map(|job| (&job.key, &job.groups))
     }
 
     /// Reports of all measurements as they are now, which go on.
@@ -226,10 +229,10 @@ impl Meter {
         let mut reports = Vec::new();
         for job in self.jobs.values_mut().filter(|job| is_due(job)) {
             reports.push(Report { measured: job.measured.clone(), is_over: is_over(job) });
-            let is_later = std::mem::replace(&mut job.is_reported, true);
-            job.report_at_ns = now.boot_ns + if is_later { REPORT_EVERY_NS } else { SECOND_REPORT_NS };
+            job.report_at_ns = now.boot_ns + job.report_after_ns;
+            job.report_after_ns = (job.report_after_ns * 2).min(REPORT_EVERY_NS);
         }
-        self.jobs.retain(|_, job| !is_over(job) || self.keys.remove(&job.number).is_none());
+        self.jobs.retain(|_, job| !is_over(job) || self.numbers.remove(&job.key).is_none());
         reports
     }
 
@@ -240,20 +243,21 @@ impl Meter {
             let total = totals.entry(member.job).or_default();
             *total = total.plus(member.last.counters.since(member.base));
         }
-        for job in self.jobs.values_mut() {
-            let living = totals.get(&job.number).copied().unwrap_or_default();
+        for (number, job) in &mut self.jobs {
+            let living = totals.get(number).copied().unwrap_or_default();
             job.measured.total = job.measured.ended.plus(living);
         }
     }
 
     /// The job of this key, which is opened if it is new; `None` if it is not measured.
     fn open(&mut self, key: JobKey, served: &ServedJob, process: ProcessKey, now: Now) -> Option<u64> {
-        if let Some(job) = self.jobs.get_mut(&key) {
+        if let Some(number) = self.numbers.get(&key).copied() {
+            let job = self.jobs.get_mut(&number)?;
             let names = names_of(served);
             if names.len() > job.measured.jobs.len() {
                 job.measured.jobs = names;
             }
-            return Some(job.number);
+            return Some(number);
         }
         if self.jobs.len() >= JOBS_MAX || !self.may_claim(key.claimed_by, now) {
             self.refused += 1;
@@ -269,16 +273,16 @@ impl Meter {
             until: now.time,
             ..Measurement::default()
         };
-        self.keys.insert(number, key.clone());
+        self.numbers.insert(key.clone(), number);
         let job = Job {
+            key,
             measured,
-            number,
             idle_since_ns: Some(now.boot_ns),
             report_at_ns: now.boot_ns + FIRST_REPORT_NS,
-            is_reported: false,
+            report_after_ns: FIRST_REPORT_NS,
             groups: Arc::clone(&served.groups),
         };
-        self.jobs.insert(key, job);
+        self.jobs.insert(number, job);
         Some(number)
     }
 
@@ -299,7 +303,7 @@ impl Meter {
     }
 
     fn job_of(&mut self, number: u64) -> Option<&mut Job> {
-        self.jobs.get_mut(self.keys.get(&number)?)
+        self.jobs.get_mut(&number)
     }
 }
 

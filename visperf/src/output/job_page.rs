@@ -8,7 +8,7 @@ use crate::output::figures::{count, share, user, whole_bytes};
 use crate::output::job_table::{ran, state_color, waited};
 use crate::output::job_usage::print_usage;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, between, in_table, offset_now, to_second};
+use crate::output::times::{age, between, in_table, offset_now, tenths, to_second};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
@@ -82,7 +82,7 @@ fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 13] {
         ("ran", join([ran(job, now), limit(job)])),
         ("hosts", hosts(&job.hosts)),
         (if job.state == State::Waiting { "requested" } else { "allocated" }, allocated(job)),
-        ("used", used(job)),
+        ("used", used(job, zone)),
         ("accounted", accounted(job)),
         ("reason", clean(&job.reason)),
     ]
@@ -144,17 +144,23 @@ fn allocated(job: &Job) -> String {
 }
 
 /// What was measured of its last run.
-fn used(job: &Job) -> String {
+fn used(job: &Job, zone: &TimeZone) -> String {
     let Some(usage) = job.usage else { return String::new() };
     let of =
         |part: Option<f64>| part.map_or(String::new(), |part| format!(" ({} of the allocated)", share(part)));
     let hosts = job.hosts.len() as u64;
+    let as_of = if job.state == State::Running {
+        format!("as of {}", to_second(usage.until.0, zone))
+    } else {
+        String::new()
+    };
     let some =
         if usage.hosts < hosts { format!("on {} of {hosts} hosts", usage.hosts) } else { String::new() };
     join([
-        format!("CPU time {}{}", age(usage.cpu_secs), of(usage.cpu_efficiency)),
+        format!("CPU time {}{}", tenths(usage.cpu_secs), of(usage.cpu_efficiency)),
         format!("peak memory {}{}", whole_bytes(usage.peak_memory_bytes), of(usage.memory_efficiency)),
         some,
+        as_of,
     ])
 }
 

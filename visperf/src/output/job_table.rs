@@ -6,7 +6,7 @@ use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
 use crate::output::figures::{share, user, whole_bytes};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, between, in_table, now, offset_now};
+use crate::output::times::{between, in_table, now, offset_now, tenths};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
@@ -98,7 +98,7 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         Cell::figure(job.memory_bytes.map_or(String::new(), whole_bytes)),
         count(job.gpus.filter(|gpus| *gpus > 0)),
         Cell::figure(job.usage.map_or(String::new(), cpu_used)),
-        Cell::figure(job.usage.and_then(|usage| usage.wasted_cpu_secs).map_or(String::new(), age)),
+        Cell::figure(job.usage.and_then(|usage| usage.wasted_cpu_secs).map_or(String::new(), tenths)),
         Cell::figure(job.usage.map_or(String::new(), |usage| whole_bytes(usage.peak_memory_bytes))),
         Cell::text(name(&job.hosts.join(","))),
         Cell::text(name(&job.reason)),
@@ -107,7 +107,7 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
 
 /// Measured CPU time: as a share of the allocated, if that is known.
 fn cpu_used(usage: JobUsage) -> String {
-    usage.cpu_efficiency.map_or_else(|| age(usage.cpu_secs), share)
+    usage.cpu_efficiency.map_or_else(|| tenths(usage.cpu_secs), share)
 }
 
 /// Color of a state.

@@ -5,7 +5,7 @@
 use crate::exit::Failure;
 use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, between, in_table, offset_now};
+use crate::output::times::{between, in_table, offset_now, tenths};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use wire::api::job_usage::HostUsage;
@@ -62,8 +62,8 @@ fn cells(usage: &HostUsage, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         Cell::text(&usage.host).color(Color::Name),
         Cell::time(in_table(usage.started.0, zone, output)),
         Cell::figure(format!("{}{so_far}", between(Some(from), Some(until)))),
-        Cell::figure(age(usage.cpu_secs)),
-        Cell::figure(age(usage.system_secs)),
+        Cell::figure(tenths(usage.cpu_secs)),
+        Cell::figure(tenths(usage.system_secs)),
         Cell::figure(whole_bytes(usage.peak_memory_bytes)),
         bytes(usage.mean_memory_bytes),
         Cell::figure(usage.processes.to_string()),
@@ -71,7 +71,7 @@ fn cells(usage: &HostUsage, zone: &TimeZone, output: &Output) -> Vec<Cell> {
         bytes(usage.read_bytes),
         bytes(usage.written_bytes),
         Cell::figure(some(usage.major_faults)),
-        Cell::figure(usage.throttled_secs.filter(|secs| *secs > 0.0).map_or(String::new(), age)),
+        Cell::figure(usage.throttled_secs.filter(|secs| *secs > 0.0).map_or(String::new(), tenths)),
     ]
 }
 
@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn a_host_has_its_row_and_what_is_missing_is_said() {
         let text = printed(&[usage()], None);
-        for part in ["wn01", "100s+", "95s", "3.0 GiB", "2.0 GiB", "killed 1 process ", "without 2 processes"]
+        for part in
+            ["wn01", "100s+", "95.0s", "3.0 GiB", "2.0 GiB", "killed 1 process ", "without 2 processes"]
         {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }

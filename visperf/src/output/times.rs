@@ -112,6 +112,11 @@ pub(crate) fn age(secs: f64) -> String {
     }
 }
 
+/// As [`age`], with tenths of a second from one second up to two minutes.
+pub(crate) fn tenths(secs: f64) -> String {
+    if (1.0..120.0).contains(&secs) { format!("{secs:.1}s") } else { age(secs) }
+}
+
 /// As [`age`], of the time between two moments of a call; empty where one is not known.
 pub(crate) fn between(from: Option<f64>, to: Option<f64>) -> String {
     from.zip(to).map_or(String::new(), |(from, to)| {

@@ -11,6 +11,9 @@ use crate::time::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Less allocated memory is none: of hosts whose memory it does not manage, Slurm prints 1 MiB.
+const ALLOCATED_MIN_BYTES: u64 = 16 << 20;
+
 /// Tolerance for the clocks of two daemons, in microseconds.
 const CLOCKS_DIFFER_MICROS: i64 = 2_000_000;
 
@@ -73,6 +76,8 @@ pub struct HostUsage {
 pub struct JobUsage {
     /// Hosts on which it was measured.
     pub hosts: u64,
+    /// Time of the latest measurement.
+    pub until: UnixTime,
     /// CPU time, in seconds.
     pub cpu_secs: f64,
     /// CPU time as a share of that of the allocated CPUs. Absent if these are unknown, or a host was not measured.
@@ -138,9 +143,11 @@ impl JobUsage {
         let known = |allocated: Option<f64>| allocated.filter(|allocated| of_all && *allocated >= 1.0);
         let cpus = details.number(Fact::Cpus).zip(ran_secs(call, latest));
         let allocated_secs = known(cpus.map(|(cpus, secs)| float(cpus) * secs));
-        let allocated_bytes = known(details.number(Fact::Memory).map(float));
+        let allocated_bytes = details.number(Fact::Memory).filter(|bytes| *bytes >= ALLOCATED_MIN_BYTES);
+        let allocated_bytes = known(allocated_bytes.map(float));
         Some(JobUsage {
             hosts,
+            until: UnixTime(latest),
             cpu_secs,
             cpu_efficiency: allocated_secs.map(|allocated| cpu_secs / allocated),
             wasted_cpu_secs: allocated_secs.map(|allocated| (allocated - cpu_secs).max(0.0)),
@@ -193,12 +200,12 @@ mod tests {
             started: at(times.0),
             until: at(times.1),
             is_over: true,
-            figures: vec![(Figure::CpuTime, cpu_secs * 1_000_000), (Figure::PeakMemory, 100)],
+            figures: vec![(Figure::CpuTime, cpu_secs * 1_000_000), (Figure::PeakMemory, 100 << 20)],
             line: line(),
         }
     }
 
-    /// A job of 4 CPUs and 400 bytes on two hosts, from second 100 to second 200.
+    /// A job of 4 CPUs and 400 MiB on two hosts, from second 100 to second 200.
     fn call(usage: Vec<Usage>, runs: Vec<Run>) -> Call {
         let fact = |fact: Fact, value: &str| Statement {
             fact,
@@ -206,7 +213,7 @@ mod tests {
             by: Authority::Accounting,
             line: 0,
         };
-        let facts = vec![fact(Fact::Cpus, "4"), fact(Fact::Nodes, "2"), fact(Fact::Memory, "400")];
+        let facts = vec![fact(Fact::Cpus, "4"), fact(Fact::Nodes, "2"), fact(Fact::Memory, "419430400")];
         let details = JobDetails { facts, lines: vec![line()], runs, usage, ..JobDetails::default() };
         let text = r#"{"call":{"id":"slurm:1","job":"1","name":"","user":"ann","from":"","state":"ended","submitted":null,
             "offered":null,"selected":null,"started":100000000,"ended":200000000,"offers":[],"hosts":["wn01","wn02"],
@@ -220,7 +227,7 @@ mod tests {
     fn usage_is_summed_over_the_hosts_of_the_last_run() {
         let both = vec![usage("wn01", (100, 200), 150), usage("wn02", (101, 199), 50)];
         let sum = JobUsage::of(&call(both.clone(), Vec::new())).expect("it was measured");
-        assert_eq!((sum.hosts, sum.cpu_secs, sum.peak_memory_bytes), (2, 200.0, 200));
+        assert_eq!((sum.hosts, sum.cpu_secs, sum.peak_memory_bytes), (2, 200.0, 200 << 20));
         assert_eq!((sum.cpu_efficiency, sum.memory_efficiency), (Some(0.5), Some(0.5)));
         assert_eq!(sum.wasted_cpu_secs, Some(200.0));
         let one = JobUsage::of(&call(both[..1].to_vec(), Vec::new())).expect("it was measured");

@@ -18,7 +18,8 @@ impl Meter {
         for life in lives {
             let (reading, end_ns) = (Reading::of_life(life), life.end_ns.min(now.boot_ns));
             if !self.end(life.key, reading, end_ns, now) {
-                self.running.remember(life.key, Ended { end_ns, reading, job: None }, now);
+                let ended = Ended { end_ns, reading, job: None, has_parent: false };
+                self.running.remember(life.key, ended, now);
             }
         }
     }
@@ -33,8 +34,10 @@ impl Meter {
             let counters = before.counters.newest(Counters::from(&freed.usage));
             let peak_bytes = freed.peak_rss_kib.saturating_mul(1024);
             ended.reading = Some(Reading { counters, rss_bytes: peak_bytes, ..before });
+            let more = counters.since(before.counters);
+            let more = if ended.has_parent { more.without_io() } else { more };
             if let Some(job) = ended.job.and_then(|number| self.job_of(number)) {
-                job.measured.ended = job.measured.ended.plus(counters.since(before.counters));
+                job.measured.ended = job.measured.ended.plus(more);
                 job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(peak_bytes);
             }
         }
@@ -45,21 +48,20 @@ impl Meter {
         if self.members.is_empty() {
             return;
         }
-        for place in view.table.changed() {
-            let row = view.table.rows().get(*place as usize).and_then(Option::as_ref);
+        for place in view.table.changed().iter().map(|place| *place as usize) {
+            let row = view.table.rows().get(place).and_then(Option::as_ref);
             // A process that has ended uses nothing more, even before its parent has reaped it.
             let lives = row.filter(|row| !matches!(row.state, State::Zombie | State::Dead));
-            if let Some(known) = self.running.places.get(place).copied()
+            if let Some(known) = self.running.at(place)
                 && lives.is_none_or(|row| row.key != known)
             {
                 let last = row.filter(|row| row.key == known).map(Reading::from);
                 self.end(known, last, now.boot_ns, now);
-                self.running.places.remove(place);
+                self.running.places[place] = None;
             }
             let Some(row) = lives else { continue };
-            if self.members.contains_key(&row.key) {
-                self.running.places.insert(*place, row.key);
-                self.update(row.key, Reading::from(row));
+            if self.update(row.key, Reading::from(row)) {
+                self.running.set(place, row.key);
             }
         }
     }
@@ -70,7 +72,7 @@ impl Meter {
         let row = view.table.get(process.pid).filter(|row| row.key == process);
         let row = row.filter(|row| !matches!(row.state, State::Zombie | State::Dead));
         let member = self.members.get(&process).map(|member| member.job);
-        if member.is_some_and(|number| self.keys.get(&number) == Some(&key)) {
+        if member.and_then(|number| self.jobs.get(&number)).is_some_and(|job| job.key == key) {
             return;
         }
         // It served another job until now.
@@ -88,13 +90,13 @@ impl Meter {
         let base = counted.and_then(|ended| ended.reading).map_or(Counters::default(), |last| last.counters);
         self.join(process, Member { job: number, base, last: reading }, now);
         if let Some(place) = view.table.place(process) {
-            self.running.places.insert(place, process);
+            self.running.set(place as usize, process);
         }
     }
 
     /// Ends the members that a sweep over all processes did not see: they ended while nothing was measured.
     pub(super) fn end_missing(&mut self, now: Now) {
-        let seen: BTreeSet<ProcessKey> = self.running.places.values().copied().collect();
+        let seen: BTreeSet<ProcessKey> = self.running.places.iter().flatten().copied().collect();
         let missing: Vec<ProcessKey> =
             self.members.keys().filter(|key| !seen.contains(*key)).copied().collect();
         for key in missing {
@@ -119,25 +121,32 @@ impl Meter {
         measured.lacks_io |= !reading.has_io;
     }
 
-    fn update(&mut self, process: ProcessKey, reading: Reading) {
-        let Some(member) = self.members.get_mut(&process) else { return };
+    /// Takes in what was read of a member; returns whether it is one.
+    fn update(&mut self, process: ProcessKey, reading: Reading) -> bool {
+        let Some(member) = self.members.get_mut(&process) else { return false };
         let before = member.last;
         member.last = Reading { counters: before.counters.newest(reading.counters), ..reading };
         let number = member.job;
         if let Some(job) = self.job_of(number) {
             job.replace(before, reading);
         }
+        true
     }
 
     /// Ends a member; returns whether it is one.
     fn end(&mut self, process: ProcessKey, reading: Option<Reading>, end_ns: u64, now: Now) -> bool {
         let Some(member) = self.members.remove(&process) else { return false };
         let last = member.last.counters.newest(reading.map(|reading| reading.counters).unwrap_or_default());
+        let parent = reading.map_or(member.last.parent, |reading| reading.parent);
+        let has_parent = self.has_parent(process, parent, member.job);
         let ended = Reading { counters: last, ..member.last };
-        self.running.remember(process, Ended { end_ns, reading: Some(ended), job: Some(member.job) }, now);
+        let ended = Ended { end_ns, reading: Some(ended), job: Some(member.job), has_parent };
+        self.running.remember(process, ended, now);
+        let used = last.since(member.base);
+        let used = if has_parent { used.without_io() } else { used };
         if let Some(job) = self.job_of(member.job) {
             job.replace(member.last, Reading::default());
-            job.measured.ended = job.measured.ended.plus(last.since(member.base));
+            job.measured.ended = job.measured.ended.plus(used);
             job.measured.until = job.measured.until.max(now.time_of(end_ns));
             job.measured.live = job.measured.live.saturating_sub(1);
             if job.measured.live == 0 {
@@ -147,10 +156,20 @@ impl Meter {
         true
     }
 
+    /// Whether the parent of a process serves the same job, or did until it ended.
+    fn has_parent(&self, process: ProcessKey, parent: u32, number: u64) -> bool {
+        let all =
+            ProcessKey { pid: parent, start_ns: 0 }..=ProcessKey { pid: parent, start_ns: process.start_ns };
+        self.members.range(all.clone()).any(|(_, member)| member.job == number)
+            || self.running.ended.range(all).any(|(_, ended)| ended.job == Some(number))
+    }
+
     /// Counts a process that had ended before its job was known.
     fn count_ended(&mut self, number: u64, process: ProcessKey, now: Now) {
+        let parent = self.running.ended.get(&process).and_then(|ended| ended.reading).map(|last| last.parent);
+        let has_parent = parent.is_some_and(|parent| self.has_parent(process, parent, number));
         let ended = self.running.ended.get_mut(&process).map(|ended| {
-            ended.job = Some(number);
+            (ended.job, ended.has_parent) = (Some(number), has_parent);
             *ended
         });
         let Some(job) = self.job_of(number) else { return };
@@ -158,7 +177,8 @@ impl Meter {
         job.measured.started = job.measured.started.min(now.time_of(process.start_ns));
         match ended.and_then(|ended| Some((ended.end_ns, ended.reading?))) {
             Some((end_ns, reading)) => {
-                job.measured.ended = job.measured.ended.plus(reading.counters);
+                let used = if has_parent { reading.counters.without_io() } else { reading.counters };
+                job.measured.ended = job.measured.ended.plus(used);
                 job.measured.lacks_io |= !reading.has_io;
                 job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(reading.rss_bytes);
                 job.measured.until = job.measured.until.max(now.time_of(end_ns));
@@ -173,6 +193,18 @@ impl Meter {
 }
 
 impl Running {
+    /// The member at a position of the table of processes.
+    fn at(&self, place: usize) -> Option<ProcessKey> {
+        self.places.get(place).copied().flatten()
+    }
+
+    fn set(&mut self, place: usize, process: ProcessKey) {
+        if place >= self.places.len() {
+            self.places.resize(place + 1, None);
+        }
+        self.places[place] = Some(process);
+    }
+
     /// Remembers a process that ended, for some seconds.
     fn remember(&mut self, process: ProcessKey, ended: Ended, now: Now) {
         self.ended_order.push_back((ended.end_ns, process));

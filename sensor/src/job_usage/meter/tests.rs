@@ -107,7 +107,7 @@ fn a_job_has_the_counters_of_all_its_processes_and_the_most_memory_of_a_moment()
     let measured = &report.measured;
     assert_eq!((measured.jobs[0].as_str(), measured.uid, measured.is_proved), ("slurm:1", 1000, false));
     assert_eq!((measured.started.micros(), measured.until.micros()), (5_000_000, 1_003_000_000));
-    assert!(host.meter.is_idle() && host.meter.members.is_empty() && host.meter.keys.is_empty());
+    assert!(host.meter.is_idle() && host.meter.members.is_empty() && host.meter.numbers.is_empty());
 }
 
 #[test]
@@ -121,8 +121,27 @@ fn processes_that_no_sweep_saw_count_once_their_job_is_known() {
     let late = [600, 601, 602].map(|pid| (pid, served("slurm:1", 1000)));
     host.sweep(&[(5, 1, 10)], late.to_vec());
     let [report] = host.end().try_into().expect("one job is over");
-    let wanted = [Figure::CpuTime, Figure::Processes, Figure::Missed, Figure::ReadBytes];
-    assert_eq!(figures(&report, wanted), [Some(3_000_000), Some(4), Some(2), Some(20)]);
+    let wanted = [Figure::CpuTime, Figure::Processes, Figure::Missed, Figure::MinorFaults];
+    assert_eq!(figures(&report, wanted), [Some(3_000_000), Some(4), Some(2), Some(6)]);
+}
+
+#[test]
+fn what_a_child_reads_and_writes_counts_once() {
+    let mut host = Host::default();
+    let job = || served("slurm:1", 1000);
+    let [shell, child, orphan, short] = [5, 6, 7, 600];
+    let living = [(shell, 1, 1), (child, 1, 1), (orphan, 1, 1)];
+    host.sweep(&living, [shell, child, orphan].map(|pid| (pid, job())).to_vec());
+    // The kernel adds what the child did to what its parent did, once that has waited for it.
+    host.view.lives.exit(Life { parent: shell, ..life(child, 1001, Some(1)) });
+    host.view.lives.exit(Life { parent: shell, ..life(short, 1001, Some(1)) });
+    host.view.lives.exit(life(orphan, 1001, Some(1)));
+    host.freed(child, 1, 1);
+    host.sweep(&[(shell, 1, 1)], vec![(short, job())]);
+    let [report] = host.end().try_into().expect("one job is over");
+    let wanted = [Figure::CpuTime, Figure::Processes, Figure::ReadBytes, Figure::WrittenBytes];
+    // Of the shell, which has those of its children, and of the orphan.
+    assert_eq!(figures(&report, wanted), [Some(4_000_000), Some(4), Some(20), Some(40)]);
 }
 
 #[test]
@@ -200,7 +219,7 @@ fn a_running_job_is_reported_and_a_pause_between_its_steps_does_not_end_it() {
         assert!(reports.iter().all(|report| !report.is_over));
         reported.extend(reports.iter().map(|_| secs));
     }
-    assert_eq!(reported.len(), 3, "{reported:?}");
+    assert_eq!(reported, [9, 19, 39, 79, 159, 319, 639]);
     host.sweep(&[], Vec::new());
     host.sweep(&[], Vec::new());
     host.sweep(&[(900, 2, 10)], vec![(900, served("slurm:1", 1000))]);
