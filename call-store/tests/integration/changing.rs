@@ -1,6 +1,6 @@
 //! What is stored when calls change, end again or lose their ids, and when space, crashes and damage interfere.
 
-use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time};
+use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time, usage};
 use call_store::answer::{Owners, Page};
 use call_store::store::{CallLimit, CallStore};
 use sqlx::sqlite::SqliteConnectOptions;
@@ -8,6 +8,8 @@ use sqlx::{Connection as _, SqliteConnection};
 use std::time::Duration;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::call::StoredCall;
+use wire::call::job::JobDetails;
+use wire::call::usage::Usage;
 
 async fn all(store: &CallStore) -> Page {
     let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
@@ -33,6 +35,30 @@ fn a_later_report_replaces_the_row_and_what_came_after_the_drop_does_not() {
         (late.call.events, late.call.submitted, late.call.started, late.first) = (1, None, None, time(130));
         store.apply(&storing(vec![late]), now()).await.unwrap();
         assert_eq!(all(&store).await.calls, [better.call]);
+    });
+}
+
+#[test]
+fn measured_usage_is_replaced_by_newer_and_stays_when_memory_has_it_no_longer() {
+    let (_folder, store) = store();
+    let with = |usage: Vec<Usage>| {
+        let mut left = left(1, 100);
+        left.call.details = Some(Box::new(JobDetails { usage, ..JobDetails::default() }));
+        left
+    };
+    let stored = || async { all(&store).await.calls[0].details.clone().unwrap_or_default().usage };
+    block_on(async {
+        for (known, expected) in [
+            (vec![], vec![]),
+            // Only the usage is new: neither an event nor a time of the call.
+            (vec![usage("wn1", 5)], vec![usage("wn1", 5)]),
+            (vec![usage("wn1", 9)], vec![usage("wn1", 9)]),
+            (vec![usage("wn2", 7)], vec![usage("wn1", 9), usage("wn2", 7)]),
+            (vec![], vec![usage("wn1", 9), usage("wn2", 7)]),
+        ] {
+            store.apply(&storing(vec![with(known)]), now()).await.unwrap();
+            assert_eq!(stored().await, expected);
+        }
     });
 }
 

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::time::Duration;
 use tempfile::TempDir;
 use wire::call::job::{Fact, JobDetails, Line, Run, Statement};
+use wire::call::usage::{Figure, MeasuredBy, Usage};
 use wire::call::{Authority, Call, State, StoredCall};
 use wire::event::{Id, Outcome};
 use wire::id::{Generation, SensorKey};
@@ -117,8 +118,26 @@ fn random_details(rng: &mut Rng) -> Option<JobDetails> {
         lines,
         runs,
         parts: u32::from(rng.u8(0..9) == 0),
-        usage: Vec::new(),
+        usage: [usage("wn1", 7), usage("wn9", 9)][..rng.usize(0..3)].to_vec(),
     })
+}
+
+/// Usage of a job on a host until this second.
+pub(crate) fn usage(host: &str, until_secs: i64) -> Usage {
+    let event =
+        Id { sensor: SensorKey(1), generation: Generation(3), offset: until_secs.unsigned_abs(), number: 0 };
+    Usage {
+        host: host.into(),
+        user: "ada".into(),
+        uid: 1000,
+        is_proved: false,
+        by: MeasuredBy::Processes,
+        started: time(1),
+        until: time(until_secs),
+        is_over: false,
+        figures: vec![(Figure::CpuTime, until_secs.unsigned_abs())],
+        line: Line { event, time: time(until_secs) },
+    }
 }
 
 /// Changes that store these calls.

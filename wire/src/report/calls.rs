@@ -105,7 +105,11 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::job::Line;
+    use crate::call::usage::{Figure, MeasuredBy};
     use crate::call::{Call, State};
+    use crate::event::Id;
+    use crate::id::{Generation, SensorKey};
     use crate::time::Time;
 
     /// The frame as an earlier version has it.
@@ -142,10 +146,48 @@ mod tests {
         StoredCall { call, first: Time::default(), aliases: Vec::new() }
     }
 
+    fn usage() -> Usage {
+        let event = Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 };
+        Usage {
+            host: "wn1".into(),
+            user: "ada".into(),
+            uid: 1000,
+            is_proved: true,
+            by: MeasuredBy::ControlGroup,
+            started: Time::default(),
+            until: Time::default(),
+            is_over: true,
+            figures: vec![(Figure::CpuTime, 7)],
+            line: Line { event, time: Time::default() },
+        }
+    }
+
+    /// The frame as the version before usage has it.
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct WithDetails {
+        position: CallPosition,
+        calls: Vec<StoredCall>,
+        is_end: bool,
+        details: AtEnd<ByCall<Box<JobDetails>>>,
+    }
+
+    #[test]
+    fn usage_follows_the_details_and_an_earlier_version_reads_and_sends_details_without_it() {
+        let position = CallPosition { store: StoreKey(7), key: 9 };
+        let details = |usage: Vec<Usage>| JobDetails { parts: 3, usage, ..JobDetails::default() };
+        let sent = Calls { position, calls: vec![stored("2", Some(details(vec![usage()])))], is_end: true };
+        let bytes = postcard::to_stdvec(&sent).expect("short");
+        let older: WithDetails = postcard::from_bytes(&bytes).expect("as an earlier version reads it");
+        assert_eq!(older.details, AtEnd(Some(vec![(0, Box::new(details(Vec::new())))])));
+        let bytes = postcard::to_stdvec(&older).expect("short");
+        let read: Calls = postcard::from_bytes(&bytes).expect("as an earlier version sent it");
+        assert_eq!(read.calls, [stored("2", Some(details(Vec::new())))]);
+    }
+
     #[test]
     fn details_follow_the_calls_and_an_earlier_version_reads_and_sends_calls_without_them() {
         let position = CallPosition { store: StoreKey(7), key: 9 };
-        let details = JobDetails { parts: 3, ..JobDetails::default() };
+        let details = JobDetails { parts: 3, usage: vec![usage()], ..JobDetails::default() };
         let calls = vec![stored("1", None), stored("2", Some(details))];
         let sent = Calls { position, calls, is_end: true };
         let bytes = postcard::to_stdvec(&sent).expect("short");
