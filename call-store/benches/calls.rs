@@ -94,7 +94,7 @@ async fn measure(count: u64) {
     let (mut rng, mut took, mut number, mut bytes) = (Rng::with_seed(1), Duration::ZERO, 0, 0);
     while number < count {
         let left = (0..BATCH.min(count - number)).map(|nth| call(&mut rng, number + nth)).collect();
-        let changes = CallChanges { former: Vec::new(), left };
+        let changes = CallChanges { left, ..CallChanges::default() };
         number += changes.left.len() as u64;
         let started = Instant::now();
         bytes = store.apply(&changes, Time::from_micros(i64::MAX)).await.unwrap().used_bytes;

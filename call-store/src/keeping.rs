@@ -2,9 +2,12 @@
 //!
 //! Rule: the caller has started a transaction. Not here: when calls are deleted (`store`).
 
-use crate::row::{self, WRITTEN, aliases, latest_us, push_values, texts};
+use crate::row::{
+    self, COLUMNS, WRITTEN, aliases, call_of, latest_us, product_of, push_values, stored_call, texts,
+};
 use compact_str::CompactString;
-use log_filters::join::changes::{CallChanges, FormerId};
+use log_filters::job_usage::belongs;
+use log_filters::join::changes::{CallChanges, FormerId, LateUsage};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use std::borrow::Cow;
@@ -24,6 +27,9 @@ const LATE_US: i64 = 1_800_000_000;
 
 /// Most calls in one statement; SQLite allows 32,766 values.
 const CALLS_AT_ONCE: usize = 200;
+
+/// How many of the latest calls of a number a late usage is compared with.
+const LIVES_LOOKED_AT: i64 = 64;
 
 /// Most entries of a table of hosts or aliases in one statement.
 const ENTRIES_AT_ONCE: usize = 2_000;
@@ -61,7 +67,40 @@ pub(crate) async fn apply(to: &mut SqliteConnection, changes: &CallChanges) -> R
         }
         chunk.push(left);
     }
-    store(to, &chunk).await
+    store(to, &chunk).await?;
+    for late in &changes.late {
+        add_late(to, late).await?;
+    }
+    Ok(())
+}
+
+/// Adds a usage to the stored call that it belongs to, if there is one.
+async fn add_late(to: &mut SqliteConnection, late: &LateUsage) -> Result<(), sqlx::Error> {
+    let sql = format!(
+        "SELECT {COLUMNS}, c.aliases FROM call c WHERE c.key IN \
+         (SELECT key FROM call_alias WHERE alias = ? ORDER BY latest_us DESC LIMIT ?)"
+    );
+    for name in &late.names {
+        let Some((product, job)) = name.split_once(':') else { continue };
+        let rows = sqlx::query(AssertSqlSafe(sql.clone())).bind(job).bind(LIVES_LOOKED_AT);
+        for row in rows.fetch_all(&mut *to).await? {
+            let (_, mut call) = call_of(&row)?;
+            if product_of(&call.id) == product && belongs(&late.usage, &call) {
+                add_usage(&mut call.details.get_or_insert_default().usage, &late.usage);
+                let left = stored_call(call, texts(row.try_get("aliases")?));
+                return store(to, &[&left]).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn add_usage(usages: &mut Vec<Usage>, usage: &Usage) {
+    match usages.iter_mut().find(|known| usage.is_same(known)) {
+        Some(known) if usage.is_newer(known) => *known = usage.clone(),
+        Some(_) => {}
+        None => usages.push(usage.clone()),
+    }
 }
 
 async fn forget(to: &mut SqliteConnection, former: &FormerId) -> Result<(), sqlx::Error> {

@@ -125,7 +125,7 @@ pub(crate) fn aliases(left: &StoredCall) -> Vec<String> {
 }
 
 /// Returns the product of an id or of its scope.
-fn product_of(id: &str) -> &str {
+pub(crate) fn product_of(id: &str) -> &str {
     id.split([':', '/']).next().unwrap_or_default()
 }
 

@@ -97,7 +97,7 @@ impl CallStore {
     /// As [`CallStore::apply`].
     pub fn copy(&self, calls: Calls, now: Time) -> Answer<'_, Figures> {
         let Calls { position, calls, .. } = calls;
-        let changes = CallChanges { left: calls, former: Vec::new() };
+        let changes = CallChanges { left: calls, ..CallChanges::default() };
         Box::pin(async move { self.apply_now(&changes, Some(position), now).await })
     }
 

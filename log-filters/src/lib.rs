@@ -23,6 +23,7 @@ mod fields;
 pub mod filter;
 pub mod found;
 mod implied;
+pub mod job_usage;
 pub mod join;
 mod json;
 mod lives;

@@ -11,6 +11,7 @@ mod exports;
 mod formats;
 #[cfg(feature = "lab")]
 mod full_disk;
+mod group_usage;
 #[cfg(feature = "lab")]
 mod hostile_files;
 mod hostile_filters;

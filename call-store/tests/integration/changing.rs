@@ -3,6 +3,7 @@
 use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time, usage};
 use call_store::answer::{Owners, Page};
 use call_store::store::{CallLimit, CallStore};
+use log_filters::join::changes::{CallChanges, LateUsage};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 use std::time::Duration;
@@ -59,6 +60,31 @@ fn measured_usage_is_replaced_by_newer_and_stays_when_memory_has_it_no_longer() 
             store.apply(&storing(vec![with(known)]), now()).await.unwrap();
             assert_eq!(stored().await, expected);
         }
+    });
+}
+
+#[test]
+fn a_usage_that_comes_after_its_call_left_memory_is_added_to_the_stored_one() {
+    let (_folder, store) = store();
+    let late = |job: &str, usage: Usage| {
+        let late = vec![LateUsage { names: vec![job.into()], usage }];
+        CallChanges { late, ..CallChanges::default() }
+    };
+    let stored = || async { all(&store).await.calls[0].details.clone().unwrap_or_default().usage };
+    block_on(async {
+        store.apply(&storing(vec![left(1, 12)]), now()).await.unwrap();
+        for (changes, expected) in [
+            (late("slurm:1", Usage { user: "eve".into(), ..usage("wn1", 7) }), vec![]),
+            (late("torque:1", usage("wn1", 7)), vec![]),
+            (late("slurm:2", usage("wn1", 7)), vec![]),
+            (late("slurm:1", usage("wn1", 7)), vec![usage("wn1", 7)]),
+            (late("slurm:1", usage("wn1", 5)), vec![usage("wn1", 7)]),
+            (late("slurm:1", usage("wn1", 9)), vec![usage("wn1", 9)]),
+        ] {
+            store.apply(&changes, now()).await.unwrap();
+            assert_eq!(stored().await, expected, "{changes:?}");
+        }
+        assert_eq!(all(&store).await.total, 1);
     });
 }
 

@@ -142,11 +142,11 @@ pub(crate) fn usage(host: &str, until_secs: i64) -> Usage {
 
 /// Changes that store these calls.
 pub(crate) fn storing(left: Vec<StoredCall>) -> CallChanges {
-    CallChanges { former: Vec::new(), left }
+    CallChanges { left, ..CallChanges::default() }
 }
 
 /// Changes that forget this id of a call.
 pub(crate) fn forgetting(left: &StoredCall) -> CallChanges {
     let former = FormerId { id: left.call.id.clone(), first: left.first };
-    CallChanges { former: vec![former], left: Vec::new() }
+    CallChanges { former: vec![former], ..CallChanges::default() }
 }

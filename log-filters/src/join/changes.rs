@@ -8,6 +8,7 @@
 use super::{Entry, Joiner};
 use compact_str::CompactString;
 use std::collections::BTreeSet;
+use wire::call::usage::Usage;
 use wire::call::{State, StoredCall};
 use wire::time::Time;
 
@@ -30,6 +31,17 @@ pub struct CallChanges {
     pub former: Vec<FormerId>,
     /// A call may be there twice: dropped, and as a later event opened it again.
     pub left: Vec<StoredCall>,
+    /// Usages of jobs that are not in memory: not known yet, or not any more.
+    pub late: Vec<LateUsage>,
+}
+
+/// Usage of a job, with the names that the processes gave it, as `PRODUCT:JOB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LateUsage {
+    /// Names of the job, the best first.
+    pub names: Vec<CompactString>,
+    /// The usage.
+    pub usage: Usage,
 }
 
 /// Changes that were taken.
@@ -55,7 +67,7 @@ impl CallChanges {
     /// Whether nothing has changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.former.is_empty() && self.left.is_empty()
+        self.former.is_empty() && self.left.is_empty() && self.late.is_empty()
     }
 
     /// Forgets the changes.
@@ -67,6 +79,7 @@ impl CallChanges {
     pub fn extend(&mut self, later: CallChanges) {
         self.former.extend(later.former);
         self.left.extend(later.left);
+        self.late.extend(later.late);
     }
 }
 
@@ -131,6 +144,15 @@ impl Joiner {
     pub(super) fn note_former(&mut self, slot: u64, id: &CompactString) {
         if let (Some(waiting), Some(entry)) = (&mut self.waiting, self.entries.get(&slot)) {
             waiting.push_former(entry, id);
+        }
+    }
+
+    /// Notes a usage whose call is not in memory.
+    pub(super) fn note_late(&mut self, late: LateUsage) {
+        let Some(waiting) = &mut self.waiting else { return };
+        match waiting.changes.late.len() < WAITING_MAX {
+            true => waiting.changes.late.push(late),
+            false => waiting.lost += 1,
         }
     }
 

@@ -1,32 +1,26 @@
 //! Measured usage of jobs, by the names that the processes gave them.
 //!
-//! Pure. Rules: a usage belongs to the calls of its product that have one of its names, ran on its host at its time, and
-//! are of its user, unless a control group of the middleware proves the job: what a process claims of another user's
-//! job does not count. It may be known before its call, and is kept until newer ones need the room: the sensor with
-//! most loses its oldest.
-//! Not here: what a usage is (`wire::call::usage`).
+//! Pure. Rules: a usage may be known before its call, and is kept until newer ones need the room: the sensor with most
+//! loses its oldest. One whose call is not in memory is handed over for the stored calls.
+//! Not here: what a usage is (`wire::call::usage`), and to which of the calls with its name it belongs (`job_usage`).
 
+use super::changes::LateUsage;
 use super::shares::Shares;
 use super::{Joiner, LIVES_LOOKED_AT};
 use crate::found::Found;
-use crate::sameness::same_host;
+use crate::job_usage::belongs;
 use compact_str::{CompactString, format_compact};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use wire::call::Call;
-use wire::call::job::Fact;
 use wire::call::usage::Usage;
 use wire::event::Id;
 use wire::id::SensorKey;
-use wire::time::Time;
 
 /// Most usages in memory: of a few thousand jobs on several hosts each, in about 20 MiB.
 const USAGES_MAX: usize = 65_536;
 
 /// Most scopes whose calls are looked for: products and their clusters.
 const SCOPES_MAX: usize = 256;
-
-/// How far the times of a usage and of its call may be apart: a log may be of another host's clock.
-const APART_MICROS: i64 = 60_000_000;
 
 /// Usage with the names of its job, the best first, and the sensor that measured it.
 pub(super) type Named = (SensorKey, Vec<CompactString>, Usage);
@@ -114,12 +108,14 @@ impl Usages {
         }
         let slots: BTreeSet<u64> =
             names.iter().filter_map(|name| self.by_name.get(&plain(name))).flatten().copied().collect();
-        let mut usages: Vec<Usage> = slots
-            .iter()
-            .map(|slot| &self.all[slot].2)
-            .filter(|usage| is_of_owner(usage, call) && is_of_course(usage, call))
-            .cloned()
-            .collect();
+        let found = slots.iter().map(|slot| &self.all[slot].2);
+        let mut usages: Vec<Usage> = found.filter(|usage| belongs(usage, call)).cloned().collect();
+        if call.user.is_empty() {
+            let is_proved = usages.iter().any(|usage| usage.is_proved);
+            // Whose job it is, is not known: of several users that claim it, none is believed.
+            let is_disputed = usages.windows(2).any(|pair| pair[0].uid != pair[1].uid);
+            usages.retain(|usage| usage.is_proved || !(is_proved || is_disputed));
+        }
         usages.sort_by(|one, other| (&one.host, one.started).cmp(&(&other.host, other.started)));
         usages
     }
@@ -136,11 +132,14 @@ impl Joiner {
         let Some((names, usage)) = Usage::of_event(&found.content, id) else { return };
         let of_calls: Vec<CompactString> =
             names.iter().flat_map(|name| self.usages.names_of_calls(name)).collect();
-        if !self.usages.take((id.sensor, names, usage)) {
+        if !self.usages.take((id.sensor, names.clone(), usage.clone())) {
             return;
         }
         let lives = of_calls.iter().filter_map(|name| self.by_name.get(name));
         let slots: Vec<u64> = lives.flat_map(|lives| lives.latest(LIVES_LOOKED_AT)).collect();
+        if slots.is_empty() {
+            self.note_late(LateUsage { names, usage });
+        }
         slots.into_iter().for_each(|slot| self.note_change(slot, false));
     }
 }
@@ -155,27 +154,6 @@ fn plain(name: &str) -> CompactString {
         Some((scope, job)) => format_compact!("{}:{job}", product_of(scope)),
         None => name.into(),
     }
-}
-
-/// Whether the middleware proves it, or the user of the processes is that of the call.
-fn is_of_owner(usage: &Usage, call: &Call) -> bool {
-    let is_user = || {
-        let by_number = |uid: &str| uid.parse() == Ok(usage.uid);
-        call.user == usage.user || by_number(&call.user) || call.fact(Fact::Uid).is_some_and(by_number)
-    };
-    usage.is_proved || call.user.is_empty() || is_user()
-}
-
-/// Whether the call ran on the host at that time, as far as that is known.
-fn is_of_course(usage: &Usage, call: &Call) -> bool {
-    let runs = call.details.iter().flat_map(|details| &details.runs);
-    let mut hosts = runs.clone().flat_map(|run| &run.hosts).chain(&call.hosts).peekable();
-    let is_there = hosts.peek().is_none() || hosts.any(|host| same_host(host, &usage.host));
-    let began = runs.filter_map(|run| run.started).chain(call.submitted).chain(call.started).min();
-    let micros = |time: Option<Time>, otherwise: i64| time.map_or(otherwise, Time::micros);
-    is_there
-        && usage.until.micros() >= micros(began, i64::MIN).saturating_sub(APART_MICROS)
-        && usage.started.micros() <= micros(call.ended, i64::MAX).saturating_add(APART_MICROS)
 }
 
 #[cfg(test)]

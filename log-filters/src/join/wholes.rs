@@ -36,6 +36,10 @@ impl Joiner {
         }
         if call.is_job() {
             let usage = self.usages.of_call(&entry.names, &call);
+            // A middleware may log the user at the end of a job only, but it starts the processes as that user.
+            if let Some(proved) = usage.iter().find(|usage| usage.is_proved && call.user.is_empty()) {
+                call.user = proved.user.clone();
+            }
             if let Some(details) = &mut call.details {
                 details.usage = usage;
             }

@@ -30,8 +30,10 @@ const GRACE_NS: u64 = 3_000_000_000;
 const FIRST_REPORT_NS: u64 = 10_000_000_000;
 const REPORT_EVERY_NS: u64 = 600_000_000_000;
 
-/// Most jobs that are measured at a time.
-const JOBS_MAX: usize = 16_384;
+/// Most jobs that are only claimed and measured at a time, and most of one user: so it takes many users to keep out
+/// others. Jobs that a control group proves are as many as there are processes.
+const CLAIMED_MAX: usize = 16_384;
+const CLAIMED_OF_USER_MAX: usize = 1_024;
 
 /// Most measurements of jobs that are only claimed, which a user may open in a minute: ten jobs a second.
 const CLAIMS_PER_MINUTE_MAX: u32 = 600;
@@ -259,7 +261,7 @@ impl Meter {
             }
             return Some(number);
         }
-        if self.jobs.len() >= JOBS_MAX || !self.may_claim(key.claimed_by, now) {
+        if !self.may_claim(key.claimed_by, now) {
             self.refused += 1;
             return None;
         }
@@ -289,6 +291,11 @@ impl Meter {
     /// Whether a user may open another measurement of a job that it only claims.
     fn may_claim(&mut self, user: Option<u32>, now: Now) -> bool {
         let Some(user) = user else { return true };
+        let claimed = self.numbers.keys().filter_map(|key| key.claimed_by);
+        let (all, own) = claimed.fold((0, 0), |(all, own), by| (all + 1, own + usize::from(by == user)));
+        if all >= CLAIMED_MAX || own >= CLAIMED_OF_USER_MAX {
+            return false;
+        }
         let minute = now.boot_ns / 60_000_000_000;
         if self.running.minute != minute {
             self.running.claims.clear();

@@ -39,6 +39,9 @@ const WAITING_MAX: usize = 16_384;
 /// How often control groups are read.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
+/// How often the sampling thread says which control groups are to be read, in nanoseconds.
+const WANTED_EVERY_NS: u64 = 500_000_000;
+
 /// How often the state is stored while jobs run, in nanoseconds.
 const STORE_EVERY_NS: u64 = 30_000_000_000;
 
@@ -228,7 +231,7 @@ impl UsageTap {
         for (key, reading) in std::mem::take(&mut groups.read) {
             self.meter.read_group(&key, reading);
         }
-        if now.boot_ns.saturating_sub(groups.asked_ns) * 2 >= 1_000_000_000 {
+        if now.boot_ns.saturating_sub(groups.asked_ns) >= WANTED_EVERY_NS {
             groups.asked_ns = now.boot_ns;
             let with_groups = self.meter.with_groups();
             groups.wanted = with_groups.map(|(key, paths)| (key.clone(), Arc::clone(paths))).collect();

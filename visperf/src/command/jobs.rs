@@ -8,10 +8,11 @@ mod sorted;
 use crate::client::{Client, PATIENCE};
 use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
 use crate::command::pages::Pages;
-use crate::command::query::{note_missing, print_typed};
+use crate::command::query::{LIMIT_MAX, note_missing, print_typed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole};
+use crate::output::figures::count;
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
@@ -119,7 +120,35 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     note_missing(&last.unheard);
     note_end_of_past(args.between.since, last.stored_since);
+    note_unknown(args, &mut client);
     Ok(())
+}
+
+/// Notes jobs that a search by user or name leaves out, as no log states these before the end.
+fn note_unknown(args: &Args, client: &mut Client) {
+    let is_for_programs = args.query.json || args.csv || args.format.is_some();
+    if is_for_programs || (args.user.is_none() && args.name.is_none()) {
+        return;
+    }
+    let states = [State::Waiting, State::Running].into_iter();
+    let states = states.filter(|state| args.within.is_none_or(|within| within == *state));
+    let mut unknown = 0;
+    for state in states {
+        let open = JobsSearchParams { state: Some(state), limit: LIMIT_MAX, ..JobsSearchParams::default() };
+        // It is a note beside an answer: without it the answer is as good.
+        let Ok(answer) = client.request(&open, &args.whose.about(), PATIENCE) else { return };
+        let lacks = |job: &&Job| {
+            (args.user.is_some() && job.user.is_empty()) || (args.name.is_some() && job.name.is_empty())
+        };
+        unknown += answer.typed.jobs.iter().filter(lacks).count();
+    }
+    if unknown > 0 {
+        note(&format!(
+            "{} that wait or run may be missing: no log states their user or name yet; --in running and --in waiting \
+             list them",
+            count(unknown as u64, "job")
+        ));
+    }
 }
 
 /// Returns the pattern of ids and the number to search by: `slurm:17` is number 17 of Slurm, and its parts. An id with a

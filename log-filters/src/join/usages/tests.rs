@@ -4,6 +4,7 @@ use super::super::*;
 use super::*;
 use wire::call::Authority;
 use wire::event::{Content, Outcome, Value};
+use wire::time::Time;
 
 fn secs(secs: i64) -> Time {
     Time::from_micros(secs * 1_000_000)
@@ -105,6 +106,28 @@ fn what_another_user_host_time_or_product_claims_is_not_the_jobs() {
 }
 
 #[test]
+fn a_job_without_a_user_has_the_one_that_its_control_group_proves_and_not_one_that_claims_it() {
+    let mut joiner = Joiner::new(9);
+    let keys = Keys {
+        scope: "slurm".into(),
+        names: vec!["17".into()],
+        parent: None,
+        naming: Naming::Unique,
+        authority: Authority::Scheduler,
+    };
+    let content = Content::new(Kind::JobStart, secs(10));
+    joiner.join(&Found { offset: 0, number: 0, content, keys: Some(keys) }, id(9, 10));
+    let user = |joiner: &Joiner| joiner.get("slurm:17").expect("it is known").user;
+    usage(&mut joiner, &Claim { user: ("eve", 1001), ..OWN }, 1);
+    assert_eq!((user(&joiner).as_str(), cpu_times(&joiner, "slurm:17")), ("", vec![1]));
+    usage(&mut joiner, &Claim { user: ("bob", 1002), ..OWN }, 3);
+    assert_eq!(cpu_times(&joiner, "slurm:17"), [0; 0], "two users claim it");
+    usage(&mut joiner, &Claim { evidence: "cgroup", ..OWN }, 2);
+    assert_eq!(user(&joiner), "ann");
+    assert_eq!(cpu_times(&joiner, "slurm:17"), [2], "what another user claims is left out by then");
+}
+
+#[test]
 fn a_usage_after_the_end_is_a_change_of_the_call_and_an_older_line_is_none() {
     let mut joiner = Joiner::new(9);
     joiner.collect_changes();
@@ -118,6 +141,19 @@ fn a_usage_after_the_end_is_a_change_of_the_call_and_an_older_line_is_none() {
     usage(&mut joiner, &Claim { times: (10, 15), ..OWN }, 3);
     assert_eq!(cpu_times(&joiner, "slurm:17"), [5]);
     assert!(joiner.take_changes(9).changes.is_empty(), "an older line of the same measurement");
+}
+
+#[test]
+fn a_usage_without_a_call_in_memory_is_handed_over_for_the_stored_calls() {
+    let mut joiner = Joiner::new(9);
+    joiner.collect_changes();
+    job(&mut joiner, "slurm", "17", Kind::JobStart, 10);
+    usage(&mut joiner, &OWN, 5);
+    assert_eq!(joiner.take_changes(9).changes.late, []);
+    usage(&mut joiner, &Claim { jobs: "slurm:94_1,slurm:95", ..OWN }, 6);
+    let late = joiner.take_changes(9).changes.late;
+    assert_eq!(late.iter().map(|late| late.names.join(" ")).collect::<Vec<_>>(), ["slurm:94_1 slurm:95"]);
+    assert!(joiner.take_changes(9).changes.is_empty());
 }
 
 #[test]

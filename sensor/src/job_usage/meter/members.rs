@@ -7,6 +7,7 @@ use crate::job_usage::measurement::{Counters, Reading};
 use crate::process::source::View;
 use crate::serving::job_table::ServedJob;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use wire::process::delta::PROCESSES_MAX;
 use wire::process::{ProcessKey, State};
 
@@ -72,7 +73,9 @@ impl Meter {
         let row = view.table.get(process.pid).filter(|row| row.key == process);
         let row = row.filter(|row| !matches!(row.state, State::Zombie | State::Dead));
         let member = self.members.get(&process).map(|member| member.job);
-        if member.and_then(|number| self.jobs.get(&number)).is_some_and(|job| job.key == key) {
+        if let Some(job) = member.and_then(|number| self.jobs.get_mut(&number)).filter(|job| job.key == key) {
+            // The groups are not stored: after a restart they become known again.
+            job.groups = Arc::clone(&served.groups);
             return;
         }
         // It served another job until now.

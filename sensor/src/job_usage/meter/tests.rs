@@ -207,6 +207,16 @@ fn a_user_that_claims_jobs_without_end_is_bounded_and_others_are_measured() {
     let news = claims.chain([(count + 1, served("slurm:7", 1001))]).collect();
     host.sweep(&living, news);
     assert_eq!((host.meter.count(), host.meter.refused_total()), (CLAIMS_PER_MINUTE_MAX as usize + 1, 50));
+    // Minutes later it has as many as a user may have at a time.
+    for minute in 0..3 {
+        host.secs += 60;
+        let first = 10_000 * (minute + 1);
+        let more: Vec<_> =
+            (first..first + 500).map(|pid| (pid, served(&format!("slurm:{pid}"), 1000))).collect();
+        let all: Vec<_> = living.iter().copied().chain((10_000..40_000).map(|pid| (pid, 1, 1))).collect();
+        host.sweep(&all, more);
+    }
+    assert_eq!(host.meter.count(), CLAIMED_OF_USER_MAX + 1);
 }
 
 #[test]
@@ -246,6 +256,20 @@ fn a_measurement_goes_on_after_a_restart_and_ends_with_what_ended_meanwhile() {
     let [report] = other_boot.end_all().try_into().expect("it is over");
     assert!(report.is_over && other_boot.is_idle());
     assert_eq!(figures(&report, MOST)[0], Some(3_000_000));
+}
+
+#[test]
+fn control_groups_are_known_again_after_a_restart() {
+    let mut host = Host::default();
+    host.sweep(&[(5, 1, 10)], vec![(5, proved(1))]);
+    let stored = postcard::to_stdvec(&host.meter).expect("plain");
+    let meter = postcard::from_bytes(&stored).expect("as written");
+    let mut again = Host { meter, secs: host.secs + 1, ..Host::default() };
+    again.sweep(&[(5, 1, 10)], Vec::new());
+    assert_eq!(again.meter.with_groups().count(), 0);
+    again.sweep(&[(5, 1, 10)], vec![(5, proved(1))]);
+    assert_eq!(again.meter.with_groups().count(), 1);
+    assert_eq!(again.meter.count(), 1);
 }
 
 #[test]
