@@ -2,7 +2,7 @@
 //!
 //! Pure: takes sweeps, ended processes and the jobs that processes serve. Rules: a job is measured as one of its user, or
 //! as one of a control group, so a process that only claims a job is never added to the processes that the middleware
-//! assigned. A measurement is over when no process is left for [`GRACE_NS`]. What a user can open is bounded.
+//! assigned. A measurement is over when no process has been left for some seconds. What a user can open is bounded.
 //! Not here: reading control groups, writing reports (`worker`).
 
 use super::measurement::{Counters, GroupReading, Measurement, Reading};
