@@ -177,13 +177,6 @@ impl Meter {
         with.map(|job| (&job.key, &job.groups))
     }
 
-    /// Reports of all measurements as they are now, which go on.
-    pub fn all(&mut self) -> Vec<Report> {
-        self.add_up();
-        let report = |job: &Job| Report { measured: job.measured.clone(), is_over: false };
-        self.jobs.values().map(report).collect()
-    }
-
     /// Ends all measurements, as at a boot: no process is left.
     pub fn end_all(&mut self) -> Vec<Report> {
         self.add_up();
@@ -258,6 +251,11 @@ impl Meter {
             let names = names_of(served);
             if names.len() > job.measured.jobs.len() {
                 job.measured.jobs = names;
+            }
+            // The middleware may start a process of its own first; reports of one measurement are of one user.
+            let is_reported = job.report_after_ns > FIRST_REPORT_NS;
+            if job.measured.uid == 0 && !is_reported {
+                job.measured.uid = served.user.unwrap_or_default();
             }
             return Some(number);
         }

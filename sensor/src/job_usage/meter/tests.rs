@@ -259,6 +259,16 @@ fn a_measurement_goes_on_after_a_restart_and_ends_with_what_ended_meanwhile() {
 }
 
 #[test]
+fn a_job_is_of_the_first_user_that_is_not_root() {
+    let mut host = Host::default();
+    let by = |user: u32| ServedJob { user: Some(user), ..proved(1) };
+    host.sweep(&[(5, 1, 10), (6, 1, 10)], vec![(5, by(0)), (6, by(1000))]);
+    host.sweep(&[(5, 1, 10), (6, 1, 10), (7, 1, 10)], vec![(7, by(1001))]);
+    let [report] = host.end().try_into().expect("one job is over");
+    assert_eq!((report.measured.uid, report.measured.processes), (1000, 3));
+}
+
+#[test]
 fn control_groups_are_known_again_after_a_restart() {
     let mut host = Host::default();
     host.sweep(&[(5, 1, 10)], vec![(5, proved(1))]);
