@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::tier_files::Limit;
 use store::writer::{Sweep, Writer};
-use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, state, visperf};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, standbys, state, take, visperf};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::wait::Seen;
 use wire::id::HostName;
@@ -100,11 +100,6 @@ fn until_copied(daemon: &Daemon, hosts: &[Host]) -> Duration {
         panic!("{error:#}\n{}", daemon.output());
     });
     watch.elapsed()
-}
-
-fn take(daemons: &mut Vec<Daemon>, name: &str) -> Daemon {
-    let at = daemons.iter().position(|daemon| daemon.host().name() == name).unwrap();
-    daemons.swap_remove(at)
 }
 
 #[test]

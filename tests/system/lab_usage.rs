@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::Write as _;
 use std::process::Child;
 use std::time::Duration;
-use system_tests::lab::domains::{Domain, agreed, sensor, settled, state, visperf};
+use system_tests::lab::domains::{Domain, agreed, sensor, settled, state, take, visperf};
 use system_tests::lab::{self, Daemon, Host, Stopwatch};
 use system_tests::program::command;
 use system_tests::wait::Seen;
@@ -85,11 +85,6 @@ fn record(daemon: &Daemon) -> Value {
         Ok(if is_over { Seen::Done(record.clone()) } else { Seen::NotYet(text) })
     };
     Stopwatch::start().until(SOON, "the usage of the job", look).unwrap().1
-}
-
-fn take(daemons: &mut Vec<Daemon>, name: &str) -> Daemon {
-    let at = daemons.iter().position(|daemon| daemon.host().name() == name).unwrap();
-    daemons.swap_remove(at)
 }
 
 #[test]

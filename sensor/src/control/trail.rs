@@ -14,7 +14,7 @@
 
 use super::rate_limiter::RateLimiter;
 use crate::own_log::OwnLog;
-use crate::tail::{Spec, Start};
+use crate::tail::Spec;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -182,12 +182,10 @@ fn folder(state: &Path) -> PathBuf {
     state.join("control")
 }
 
-/// Returns how a sensor with this state folder follows its trail. It is a glob, so a missing trail is not
-/// reported.
+/// Returns how a sensor with this state folder follows its trail.
 #[must_use]
 pub fn spec(state: &Path) -> Spec {
-    let glob = format!("{}/trail*.log", globset::escape(&folder(state).display().to_string()));
-    Spec { filter: Some(FILTER.to_owned()), start: Start::Beginning, ..Spec::new(glob) }
+    Spec::of_own_log(&folder(state), "trail", FILTER)
 }
 
 #[cfg(test)]

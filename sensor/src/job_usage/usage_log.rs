@@ -5,7 +5,7 @@
 //! Not here: how a line becomes an event (`log-filters/filters/visperf-usage.toml`), writing (`own_log`).
 
 use super::meter::Report;
-use crate::tail::{Spec, Start};
+use crate::tail::Spec;
 use jiff::Timestamp;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -57,11 +57,10 @@ pub(super) fn folder(state: &Path) -> PathBuf {
     state.join("job-usage")
 }
 
-/// Returns how a sensor with this state folder follows the log. It is a glob, so a missing log is not reported.
+/// Returns how a sensor with this state folder follows the log.
 #[must_use]
 pub fn spec(state: &Path) -> Spec {
-    let glob = format!("{}/usage*.log", globset::escape(&folder(state).display().to_string()));
-    Spec { filter: Some(FILTER.to_owned()), start: Start::Beginning, ..Spec::new(glob) }
+    Spec::of_own_log(&folder(state), "usage", FILTER)
 }
 
 #[cfg(test)]

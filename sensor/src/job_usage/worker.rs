@@ -11,6 +11,7 @@ use super::usage_log::{self, LEN_MAX_BYTES, Line, NAME};
 use crate::history::failure::Failure;
 use crate::history::writing::calendar;
 use crate::own_log::OwnLog;
+use crate::process::boot_time::boot_id;
 use crate::process::details::Users;
 use crate::process::source::View;
 use crate::process::tap::Tap;
@@ -50,9 +51,6 @@ const STATE_LEN_MAX_BYTES: u64 = 256 << 20;
 
 /// Where the control groups of the system are.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
-
-/// Id of the current boot, from the kernel.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Reports of a sweep, and the state if it is to be stored.
 struct Handover {
@@ -124,7 +122,7 @@ pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap
         lost: AtomicU64::default(),
     });
     serving.collect_news();
-    let boot = fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned();
+    let boot = boot_id();
     let (meter, waiting) = restored(state, &boot);
     let (sender, handovers) = sync_channel(QUEUE_LEN);
     let tap = UsageTap {

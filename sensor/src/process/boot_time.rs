@@ -1,4 +1,4 @@
-//! Boot clock: time since boot, and when the host was booted.
+//! Boot clock: time since boot, when the host was booted, and the id of that boot.
 //!
 //! Shell. A process's start is a time since boot; [`booted`] relates it to the calendar.
 
@@ -10,6 +10,11 @@ pub(crate) fn boot_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let secs = u64::try_from(now.tv_sec).unwrap_or(0);
     secs * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Id of the current boot, from the kernel; empty if it has none.
+pub(crate) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// When the host was booted, by the calendar as it is now.

@@ -8,6 +8,7 @@ use crate::call_history::CallHistory;
 use crate::config::Config;
 use crate::history::copies::Copies;
 use crate::history::handle::Handle as History;
+use crate::process::boot_time::boot_id;
 use crate::report::copying::CopyInputs;
 use crate::report::link::LinkInputs;
 use crate::report::outbox::Outbox;
@@ -23,9 +24,6 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::id::HostName;
 use wire::report::HostState;
-
-/// File in which the kernel gives the id of the current boot.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Builds the inputs of the report of a sensor with this configuration and this state directory.
 ///
@@ -48,7 +46,7 @@ pub(super) fn own(
         sensor: tail.sensor(),
         host: config.host.clone(),
         hosts: hosts.into_iter().filter(|host| **host != config.host).cloned().collect(),
-        boot: std::fs::read_to_string(BOOT_ID).unwrap_or_default().trim().into(),
+        boot: boot_id().into(),
         started: MachineClock.wall(),
         has_history: history.is_some(),
     };

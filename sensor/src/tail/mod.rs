@@ -11,7 +11,7 @@
 use crate::journal;
 use crate::segments;
 use compact_str::CompactString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub mod path_set;
@@ -75,6 +75,13 @@ impl Spec {
             start: Start::Checkpoint,
             roots: Vec::new(),
         }
+    }
+
+    /// A log `STEM.log` that the sensor writes itself in this folder. It is a glob, so a missing one is not reported.
+    #[must_use]
+    pub fn of_own_log(folder: &Path, stem: &str, filter: &str) -> Spec {
+        let glob = format!("{}/{stem}*.log", globset::escape(&folder.display().to_string()));
+        Spec { filter: Some(filter.to_owned()), start: Start::Beginning, ..Spec::new(glob) }
     }
 }
 

@@ -189,6 +189,15 @@ pub fn sensor_by(program: &Path, host: &Host, more: &[String]) -> Result<Daemon>
     host.daemon_by(program, &words)
 }
 
+/// Takes the daemon of a host out of these.
+///
+/// # Panics
+/// If none is of that host.
+pub fn take(daemons: &mut Vec<Daemon>, host: &str) -> Daemon {
+    let at = daemons.iter().position(|daemon| daemon.host().name() == host);
+    daemons.swap_remove(at.expect("a daemon of that host"))
+}
+
 /// The domain's representative according to each of `daemons`, if it answers; `params` may name the domain.
 #[must_use]
 pub fn representatives(daemons: &[Daemon], params: &Value) -> Vec<Option<String>> {
