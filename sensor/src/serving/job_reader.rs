@@ -339,8 +339,10 @@ mod tests {
             News::Gone(grandchild.key, start_ns + 30),
             job,
         ]);
-        let jobs = || locked(&shared.table).all().map(|(key, _)| key.pid).collect::<Vec<u32>>();
-        until("the process and what it started", || jobs() == [42, 50, 51]);
+        let ends =
+            || locked(&shared.table).all().map(|(key, serves)| (key.pid, serves.end_ns)).collect::<Vec<_>>();
+        let expected = [(42, None), (50, Some(start_ns + 40)), (51, Some(start_ns + 30))];
+        until("the process and what it started, with their ends", || ends() == expected);
     }
 
     #[test]

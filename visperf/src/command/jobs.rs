@@ -177,7 +177,13 @@ fn run_everywhere(args: &Args) -> Result<(), Failure> {
 
 fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
     if let Some(by) = args.sort {
-        sorted::sort(&mut items, by, now());
+        let unknown = sorted::sort(&mut items, by, now());
+        if unknown > 0 {
+            note(&format!(
+                "of {unknown} of the {} jobs that were sorted it is not known; they are last",
+                items.len()
+            ));
+        }
         items.truncate(args.top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX));
     }
     let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();

@@ -22,9 +22,10 @@ pub(crate) enum SortBy {
     Waited,
 }
 
-/// Sorts jobs, the largest first.
-pub(super) fn sort(items: &mut [(Job, Value)], by: SortBy, now: Time) {
+/// Sorts jobs, the largest first; returns of how many the amount is not known.
+pub(super) fn sort(items: &mut [(Job, Value)], by: SortBy, now: Time) -> usize {
     items.sort_by(|(one, _), (other, _)| amount(other, by, now).total_cmp(&amount(one, by, now)));
+    items.iter().filter(|(job, _)| amount(job, by, now) == f64::NEG_INFINITY).count()
 }
 
 #[allow(clippy::cast_precision_loss)] // only compared
@@ -72,7 +73,11 @@ mod tests {
         ];
         let sorted = |by: SortBy| {
             let mut items: Vec<(Job, Value)> = jobs.iter().map(|job| (job.clone(), Value::Null)).collect();
-            sort(&mut items, by, Time::from_micros(50_000_000));
+            let unknown = sort(&mut items, by, Time::from_micros(50_000_000));
+            assert_eq!(
+                unknown,
+                if matches!(by, SortBy::Ran | SortBy::Wasted | SortBy::Cpu | SortBy::Memory) { 2 } else { 1 }
+            );
             items.into_iter().map(|(job, _)| job.id).collect::<Vec<String>>()
         };
         assert_eq!(sorted(SortBy::Wasted)[..2], ["idle", "busy"]);
