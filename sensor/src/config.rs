@@ -6,6 +6,8 @@
 pub mod history;
 
 use crate::control;
+use crate::findings;
+use crate::findings::config::Thresholds;
 use crate::module;
 use crate::process::source::Kind;
 use crate::recorder;
@@ -61,6 +63,9 @@ pub struct RawConfig {
     /// Users whose processes operators may control.
     #[serde(default)]
     pub control: control::config::RawConfig,
+    /// Thresholds of findings about jobs.
+    #[serde(default)]
+    pub findings: findings::config::RawConfig,
     /// Folder of modules.
     #[serde(default)]
     pub modules: module::config::RawConfig,
@@ -158,6 +163,8 @@ pub struct Config {
     pub recorder: recorder::config::Config,
     /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
+    /// Thresholds of findings about jobs.
+    pub findings: Thresholds,
     /// Folder of modules.
     pub modules: module::config::Config,
     pub tails: Vec<Tail>,
@@ -209,17 +216,11 @@ impl Config {
         if !JOURNAL_MIB_ALLOWED.contains(&mib) {
             wrong.0.push(Error::new("journal_mib", format!("{mib} MiB for events; expected 64 to 1048576")));
         }
-        for (entry, folder) in raw.filters.iter().enumerate() {
-            wrong.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
-        }
-        for (entry, name) in raw.job_file_systems.iter().enumerate() {
-            wrong.unless(job_file_system(name), |message| {
-                Error::of_entry("job_file_systems", entry, None, message)
-            });
-        }
+        wrong.lists(&raw);
         let history = wrong.section("history", history::Config::new(&raw.history));
         let recorder = wrong.section("recorder", recorder::config::Config::new(raw.recorder));
         let control = wrong.section("control", control::config::Config::new(raw.control));
+        let findings = wrong.section("findings", Thresholds::new(&raw.findings));
         let modules = wrong.section("modules", module::config::Config::new(raw.modules));
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
         let first_start = match raw.first_start {
@@ -232,7 +233,7 @@ impl Config {
             own_zone,
             sample_rate,
             process_rate,
-            recorder.zip(control).zip(modules).zip(history),
+            recorder.zip(control).zip(modules).zip(history).zip(findings),
         ) {
             (
                 Some(domain),
@@ -240,7 +241,7 @@ impl Config {
                 Some(zone),
                 Some(sample_rate),
                 Some(process_rate),
-                Some((((recorder, control), modules), history)),
+                Some(((((recorder, control), modules), history), findings)),
             ) if wrong.0.is_empty() => Ok(Config {
                 domain,
                 host,
@@ -256,6 +257,7 @@ impl Config {
                 exported: raw.history.exported,
                 recorder,
                 control,
+                findings,
                 modules,
                 tails,
             }),
@@ -292,6 +294,18 @@ fn job_file_system(name: &str) -> Result<(), String> {
 struct Errors(Vec<Error>);
 
 impl Errors {
+    /// Records the errors of lists of names.
+    fn lists(&mut self, raw: &RawConfig) {
+        for (entry, folder) in raw.filters.iter().enumerate() {
+            self.unless(whole(folder), |message| Error::of_entry("filters", entry, None, message));
+        }
+        for (entry, name) in raw.job_file_systems.iter().enumerate() {
+            self.unless(job_file_system(name), |message| {
+                Error::of_entry("job_file_systems", entry, None, message)
+            });
+        }
+    }
+
     /// Returns the value of a section below; `None` after recording its errors.
     fn section<T>(&mut self, name: &str, value: Result<T, Vec<recorder::config::KeyError>>) -> Option<T> {
         value.map_err(|mistakes| self.of_section(name, mistakes)).ok()
@@ -412,6 +426,7 @@ mod tests {
             ),
             ("filters = ['/etc', 'own']", "filters.1"),
             ("[modules]\nfolder = 'modules'", "modules.folder"),
+            ("[findings]\nidle_percent = 101", "findings.idle_percent"),
             ("[control]\nusers = ['ada', 'root']", "control.users.1"),
             (
                 "zone = 'q'\n[recorder]\nhz = 0\n[[recorder.triggers]]\nname = 'a'\njob = '('",

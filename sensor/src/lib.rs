@@ -13,6 +13,7 @@ pub mod channel;
 pub mod config;
 pub mod control;
 pub mod filters;
+pub mod findings;
 pub mod history;
 pub mod job_usage;
 pub mod journal;

@@ -344,6 +344,7 @@ impl Sensor {
                 next: self.tail.reader().next(),
             }),
             calls: if is_alone { calls.clone() } else { of_domain },
+            thresholds: self.config.findings,
         };
         let of_domain = match is_alone {
             true => events.method_of_domain(),

@@ -2,7 +2,8 @@
 # A whole Slurm on loopback in a folder of its own: munged, slurmctld and slurmd, all as root.
 #
 #   start.sh FOLDER      starts it and waits until its one host takes jobs; SLURM_CONF is FOLDER/slurm.conf then,
-#                        and the first job has the number FIRST_JOB, by default 1
+#                        and the first job has the number FIRST_JOB, by default 1; the host has CPUS, by default 2,
+#                        however many it really has
 #   start.sh FOLDER stop ends it
 #
 # It needs Debian's munge, slurmctld, slurmd and slurm-client, and touches nothing outside FOLDER.
@@ -52,7 +53,7 @@ SlurmdPort=$work
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
+AuthInfo=socket=$folder/munge.socket,cred_expire=10
 CredType=cred/munge
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool
@@ -69,7 +70,8 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=sched_interval=1
 MpiDefault=none
 ReturnToService=2
-NodeName=$host NodeAddr=127.0.0.1 CPUs=2 State=UNKNOWN
+SlurmdParameters=config_overrides
+NodeName=$host NodeAddr=127.0.0.1 CPUs=${CPUS:-2} State=UNKNOWN
 PartitionName=all Nodes=$host Default=YES State=UP
 CONF
 

@@ -90,6 +90,8 @@ mod slow_filter;
 #[cfg(feature = "slurm")]
 mod slurm;
 #[cfg(feature = "slurm")]
+mod slurm_findings;
+#[cfg(feature = "slurm")]
 mod slurm_job;
 #[cfg(feature = "slurm")]
 mod slurm_usage;

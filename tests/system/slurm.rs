@@ -3,18 +3,26 @@
 //! Needs Slurm's daemons and root; `tests/slurm/start.sh` starts them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use system_tests::program::{command, workspace};
+use system_tests::wait::{self, Seen};
 
 /// The daemons, until it is dropped.
 pub(crate) struct Slurm {
     folder: PathBuf,
     first_job: u32,
+    cpus: u32,
 }
 
 impl Slurm {
     /// Starts the daemons in this folder. Jobs are numbered from `first_job`: a host has no two with one number.
     pub(crate) fn start(folder: &Path, first_job: u32) -> Slurm {
-        let slurm = Slurm { folder: folder.to_owned(), first_job };
+        Slurm::start_with(folder, first_job, 2)
+    }
+
+    /// As [`Slurm::start`], on a host of so many CPUs, whether it has them or not.
+    pub(crate) fn start_with(folder: &Path, first_job: u32, cpus: u32) -> Slurm {
+        let slurm = Slurm { folder: folder.to_owned(), first_job, cpus };
         assert!(slurm.run(&["start"]), "Slurm does not start");
         slurm
     }
@@ -30,10 +38,30 @@ impl Slurm {
         assert!(submitted.unwrap().success());
     }
 
+    /// Runs a command of Slurm.
+    pub(crate) fn command(&self, words: &[&str]) {
+        let mut program = command(words[0]);
+        let status = program.env("SLURM_CONF", self.folder.join("slurm.conf")).args(&words[1..]).status();
+        assert!(status.unwrap().success(), "{words:?}");
+    }
+
+    /// The number of the running job of this name, once there is one.
+    pub(crate) fn running(&self, name: &str, patience: Duration) -> String {
+        wait::until(patience, &format!("{name} runs"), || {
+            let mut squeue = command("squeue");
+            squeue.env("SLURM_CONF", self.folder.join("slurm.conf"));
+            let listed = squeue.args(["-h", "-t", "R", "-o", "%i", "-n", name]).output().unwrap();
+            let number = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+            Ok(if number.is_empty() { Seen::NotYet("nothing".to_owned()) } else { Seen::Done(number) })
+        })
+        .unwrap()
+    }
+
     fn run(&self, words: &[&str]) -> bool {
         let script = workspace().join("tests/slurm/start.sh");
         let status = command(script)
             .env("FIRST_JOB", self.first_job.to_string())
+            .env("CPUS", self.cpus.to_string())
             .arg(&self.folder)
             .args(words)
             .status();

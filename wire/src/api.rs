@@ -18,6 +18,7 @@ pub mod domain;
 pub mod entries;
 pub mod events;
 pub mod files;
+pub mod findings;
 pub mod history;
 pub mod job_usage;
 pub mod jobs;

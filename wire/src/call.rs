@@ -2,6 +2,7 @@
 //!
 //! Pure. Not here: the joining (`log_filters::join`).
 
+pub mod failed_process;
 pub mod job;
 pub mod usage;
 

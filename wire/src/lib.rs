@@ -35,6 +35,7 @@ pub mod report;
 pub mod sample;
 pub mod sealed;
 pub mod shell;
+pub mod shown;
 pub mod source;
 pub mod text_regex;
 pub mod time;

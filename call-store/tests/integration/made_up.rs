@@ -136,6 +136,7 @@ pub(crate) fn usage(host: &str, until_secs: i64) -> Usage {
         until: time(until_secs),
         is_over: false,
         figures: vec![(Figure::CpuTime, until_secs.unsigned_abs())],
+        failed: Vec::new(),
         line: Line { event, time: time(until_secs) },
     }
 }

@@ -6,6 +6,7 @@
 //! sum over the processes at a sweep, or that of one process which the kernel states at its end, if that is more.
 //! Not here: which processes there are (`meter`).
 
+use super::failures::Failures;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::usage::{Figure, MeasuredBy};
@@ -167,6 +168,7 @@ pub struct Measurement {
     /// Whether the input and output of a process could not be read.
     pub lacks_io: bool,
     pub group: GroupReading,
+    pub failures: Failures,
 }
 
 impl Measurement {
@@ -194,6 +196,7 @@ impl Measurement {
     #[must_use]
     pub fn figures(&self) -> Vec<(Figure, u64)> {
         let Measurement { total, group, .. } = self;
+        let some = |number: u64| (number > 0).then_some(number);
         let io = |amount: u64| (!self.lacks_io).then_some(amount);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of bytes")]
         let mean = (self.secs > 0.0).then(|| (self.byte_secs / self.secs) as u64);
@@ -210,7 +213,8 @@ impl Measurement {
             (Figure::WrittenBytes, io(total.written_bytes)),
             (Figure::MemoryKills, group.memory_kills),
             (Figure::ThrottledTime, group.throttled_us),
-            (Figure::Missed, (self.missed > 0).then_some(self.missed)),
+            (Figure::Missed, some(self.missed)),
+            (Figure::Failed, some(self.failures.total())),
         ];
         all.into_iter().filter_map(|(figure, amount)| Some((figure, amount?))).collect()
     }

@@ -5,6 +5,7 @@
 //! assigned. A measurement is over when no process has been left for some seconds. What a user can open is bounded.
 //! Not here: reading control groups, writing reports (`worker`).
 
+use super::failures::Failure;
 use super::measurement::{Counters, GroupReading, Measurement, Reading};
 use crate::process::source::View;
 use crate::serving::job_names;
@@ -101,7 +102,7 @@ struct Member {
 }
 
 /// A process that ended some seconds ago at most.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ended {
     /// When, in nanoseconds since boot.
     end_ns: u64,
@@ -111,6 +112,8 @@ struct Ended {
     job: Option<u64>,
     /// Whether its input and output count as those of its parent.
     has_parent: bool,
+    /// How it failed, if that is known.
+    failure: Option<Failure>,
 }
 
 /// Meter of all jobs of a host.

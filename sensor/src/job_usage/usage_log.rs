@@ -9,6 +9,7 @@ use crate::tail::Spec;
 use jiff::Timestamp;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use wire::call::failed_process;
 use wire::call::usage::{NAMES_MAX, figures_text};
 use wire::id::HostName;
 use wire::time::Time;
@@ -44,7 +45,11 @@ impl fmt::Display for Line<'_> {
         }
         write!(f, " evidence={}", if measured.is_proved { "cgroup" } else { "environment" })?;
         write!(f, " by={} started={:.6}", measured.by(), at(measured.started))?;
-        write!(f, " figures={}", figures_text(&measured.figures()))
+        write!(f, " figures={}", figures_text(&measured.figures()))?;
+        match measured.failures.causes().as_slice() {
+            [] => Ok(()),
+            failed => write!(f, " failed={}", failed_process::text(failed)),
+        }
     }
 }
 

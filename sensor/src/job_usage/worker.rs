@@ -85,6 +85,8 @@ pub struct Worker {
     log: OwnLog,
     host: HostName,
     waiting: Vec<Report>,
+    /// State that is not on disk yet.
+    state: Option<Vec<u8>>,
     shared: Arc<Shared>,
 }
 
@@ -124,6 +126,7 @@ pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap
     serving.collect_news();
     let boot = boot_id();
     let (meter, waiting) = restored(state, &boot);
+    let is_stored = folder.join("state").exists();
     let (sender, handovers) = sync_channel(QUEUE_LEN);
     let tap = UsageTap {
         meter,
@@ -132,11 +135,12 @@ pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap
         handovers: sender,
         waiting,
         store_at_ns: 0,
-        is_stored: true,
+        is_stored,
         shared: Arc::clone(&shared),
     };
     let log = OwnLog::new(folder.clone(), NAME, LEN_MAX_BYTES);
-    let worker = Worker { handovers, folder, log, host, waiting: Vec::new(), shared: Arc::clone(&shared) };
+    let (waiting, state) = (Vec::new(), None);
+    let worker = Worker { handovers, folder, log, host, waiting, state, shared: Arc::clone(&shared) };
     (tap, worker, Handle(shared))
 }
 
@@ -253,15 +257,15 @@ impl Worker {
             match self.handovers.recv_timeout(READ_EVERY) {
                 Ok(Handover { reports, state }) => {
                     self.wait(reports);
-                    let written = self.write().and_then(|()| self.store(state.as_deref()));
-                    self.shared.failure.set(&self.folder, &written);
+                    self.state = state.or(self.state.take());
                 }
-                Err(RecvTimeoutError::Timeout) if self.waiting.is_empty() => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    let written = self.write();
-                    self.shared.failure.set(&self.folder, &written);
-                }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            // What the disk refused is tried again, whether or not more comes.
+            if self.state.is_some() || !self.waiting.is_empty() {
+                let written = self.write().and_then(|()| self.store());
+                self.shared.failure.set(&self.folder, &written);
             }
             self.read_groups();
         }
@@ -290,8 +294,8 @@ impl Worker {
         Ok(())
     }
 
-    fn store(&self, state: Option<&[u8]>) -> io::Result<()> {
-        let Some(state) = state else { return Ok(()) };
+    fn store(&mut self) -> io::Result<()> {
+        let Some(state) = &self.state else { return Ok(()) };
         state_folder::prepare_below(&self.folder).map_err(io::Error::other)?;
         let (path, next) = (self.folder.join("state"), self.folder.join("state.new"));
         let mut options = OpenOptions::new();
@@ -299,7 +303,9 @@ impl Worker {
         let mut file = state_file::open(&next, &mut options)?;
         file.write_all(state)?;
         file.sync_data()?;
-        fs::rename(next, path)
+        fs::rename(next, path)?;
+        self.state = None;
+        Ok(())
     }
 
     fn read_groups(&self) {

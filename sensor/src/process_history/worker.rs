@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 use store::daily::{DailyLimit, DailyLog, DailyReader};
 use wire::process::ProcessKey;
@@ -65,6 +65,9 @@ struct Shared {
     dropped: AtomicU64,
 }
 
+/// How often minutes that the disk refused are tried again.
+const AGAIN_EVERY: Duration = Duration::from_secs(5);
+
 /// Creates the process history in the state folder; `None` without a limit.
 #[must_use]
 pub fn set_up(
@@ -104,16 +107,26 @@ impl Worker {
     /// Stores minutes until the sampling thread has ended.
     pub fn run(mut self) {
         let mut log = None;
-        while let Ok(mut minute) = self.minutes.recv() {
-            self.complete(&mut minute);
-            if self.waiting.len() == WAITING_MAX {
-                self.waiting.pop_front();
-                self.handle.0.dropped.fetch_add(1, Ordering::Relaxed);
+        loop {
+            match self.minutes.recv_timeout(AGAIN_EVERY) {
+                Ok(minute) => self.wait(minute),
+                Err(RecvTimeoutError::Timeout) if self.waiting.is_empty() => continue,
+                // What the disk refused is tried again before the next minute comes.
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.waiting.push_back(minute);
             let stored = self.store(&mut log);
             self.handle.show(&stored, log.as_ref());
         }
+    }
+
+    fn wait(&mut self, mut minute: ProcessMinute) {
+        self.complete(&mut minute);
+        if self.waiting.len() == WAITING_MAX {
+            self.waiting.pop_front();
+            self.handle.0.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        self.waiting.push_back(minute);
     }
 
     fn store(&mut self, log: &mut Option<DailyLog>) -> io::Result<()> {

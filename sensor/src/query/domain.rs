@@ -5,7 +5,8 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::calls::{self, KnownCalls};
-use super::jobs;
+use super::jobs::KnownJobs;
+use crate::findings::config::Thresholds;
 use crate::representative::hosts::{Liveness, Role, Unreported};
 use crate::representative::overview::Aggregate;
 use crate::representative::service::{Handle, NotServing};
@@ -45,6 +46,8 @@ pub struct Domain {
     pub own: Option<OwnLogs>,
     /// Calls of the domain.
     pub calls: KnownCalls,
+    /// Thresholds of findings about jobs.
+    pub thresholds: Thresholds,
 }
 
 /// Events and calls of a sensor's own logs.
@@ -95,9 +98,13 @@ impl Domain {
                 async move { own.summary().await }
             }),
             calls::method_of_domain(&self.calls),
-            jobs::search_method(&self.calls, &self.domain),
-            jobs::get_method(&self.calls, &self.domain),
+            self.jobs().search_method(),
+            self.jobs().get_method(),
         ]
+    }
+
+    fn jobs(&self) -> KnownJobs {
+        KnownJobs { calls: self.calls.clone(), domain: self.domain.clone(), thresholds: self.thresholds }
     }
 
     async fn hosts(&self) -> Result<Hosts, Fault> {

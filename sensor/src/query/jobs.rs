@@ -1,14 +1,18 @@
-//! `jobs.search` and `jobs.get`: the jobs of a domain, with what logs state of them.
+//! `jobs.search` and `jobs.get`: the jobs of a domain, with what logs state of them and what follows.
 //!
 //! Rule: of another user's job only what a queue shows to everyone is answered, unless the viewer is trusted.
-//! Not here: how calls are found in memory and in the history (`calls`).
+//! Not here: how calls are found in memory and in the history (`calls`), findings (`crate::findings`).
 
 use super::calls::{CallPage, KnownCalls, owners};
+use crate::findings::config::Thresholds;
+use crate::findings::{self, beside};
 use call_store::answer::Owners;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
-use wire::api::calls::CallsParams;
+use wire::api::UnixTime;
+use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::findings::Finding;
 use wire::api::jobs::{Job, JobParams, JobRecord, Jobs, JobsSearchParams};
 use wire::call::Call;
 use wire::id::DomainName;
@@ -17,40 +21,99 @@ use wire::query::Viewer;
 /// Most jobs of one number that a refusal names.
 const NAMED_MAX: usize = 5;
 
-/// `jobs.search`.
-pub(super) fn search_method(known: &KnownCalls, domain: &DomainName) -> Method {
-    let (known, domain) = (known.clone(), domain.clone());
-    typed::method(move |caller, params: JobsSearchParams| {
-        let (known, domain, viewer) = (known.clone(), domain.clone(), caller.viewer);
-        async move { search(&known, &domain, params, viewer).await }
-    })
+/// Most jobs of its queue whose waits a job is compared with, and most earlier jobs of its name.
+const BESIDE_MAX: u64 = 64;
+
+/// Jobs of a domain.
+#[derive(Clone)]
+pub(super) struct KnownJobs {
+    pub(super) calls: KnownCalls,
+    pub(super) domain: DomainName,
+    pub(super) thresholds: Thresholds,
 }
 
-/// `jobs.get`.
-pub(super) fn get_method(known: &KnownCalls, domain: &DomainName) -> Method {
-    let (known, domain) = (known.clone(), domain.clone());
-    typed::method(move |caller, JobParams { job }: JobParams| {
-        let (known, domain, viewer) = (known.clone(), domain.clone(), caller.viewer);
-        async move { get(&known, &domain, &job, viewer).await }
-    })
-}
+impl KnownJobs {
+    /// `jobs.search`.
+    pub(super) fn search_method(self) -> Method {
+        typed::method(move |caller, params: JobsSearchParams| {
+            let (own, viewer) = (self.clone(), caller.viewer);
+            async move { own.search(params, viewer).await }
+        })
+    }
 
-async fn search(
-    known: &KnownCalls,
-    domain: &DomainName,
-    params: JobsSearchParams,
-    viewer: Viewer,
-) -> Result<Jobs, Fault> {
-    let owners = owners(viewer).await;
-    let page = known.page(&own_facts(params.into(), &owners)?, &Owners::All).await?;
-    Ok(Jobs {
-        jobs: page.calls.iter().map(|call| shown(call, domain, &owners)).collect(),
-        total: page.total,
-        total_is_more: page.is_more,
-        stored_since: page.stored_since,
-        next: page.next,
-        unheard: known.unheard().await,
-    })
+    /// `jobs.get`.
+    pub(super) fn get_method(self) -> Method {
+        typed::method(move |caller, JobParams { job }: JobParams| {
+            let (own, viewer) = (self.clone(), caller.viewer);
+            async move { own.get(&job, viewer).await }
+        })
+    }
+
+    async fn search(&self, params: JobsSearchParams, viewer: Viewer) -> Result<Jobs, Fault> {
+        let owners = owners(viewer).await;
+        let page = self.calls.page(&own_facts(params.into(), &owners)?, &Owners::All).await?;
+        Ok(Jobs {
+            jobs: page.calls.iter().map(|call| self.shown(call, &owners)).collect(),
+            total: page.total,
+            total_is_more: page.is_more,
+            stored_since: page.stored_since,
+            next: page.next,
+            unheard: self.calls.unheard().await,
+        })
+    }
+
+    async fn get(&self, name: &str, viewer: Viewer) -> Result<JobRecord, Fault> {
+        let owners = owners(viewer).await;
+        let call = find(&self.calls, name).await?;
+        let mut job = self.shown(&call, &owners);
+        if !owners.include(&call.user) {
+            return Ok(JobRecord { job, ..JobRecord::default() });
+        }
+        job.findings.extend(self.beside_others(&call, &job.queue).await?);
+        let explanation = findings::explanation(&job.findings);
+        Ok(JobRecord { job, explanation, ..JobRecord::from(&call) })
+    }
+
+    /// Findings that compare a job with others.
+    async fn beside_others(&self, call: &Call, queue: &str) -> Result<Vec<Finding>, Fault> {
+        let of_product = format!("{}:*", call.id.split_once(':').map_or("", |(scope, _)| scope));
+        let others = CallsParams {
+            call: Some(of_product),
+            jobs_only: true,
+            limit: BESIDE_MAX,
+            order: CallOrder::Newest,
+            ..CallsParams::default()
+        };
+        let mut found = Vec::new();
+        if let Some(started) = call.started.filter(|_| !queue.is_empty()) {
+            let (queue, until) = (Some(queue.to_owned()), Some(UnixTime(started)));
+            let of_queue = CallsParams { queue, until, ..others.clone() };
+            let page = self.calls.page(&of_queue, &Owners::All).await?;
+            found.extend(beside::long_wait(
+                call,
+                of_queue.queue.as_deref().unwrap_or(""),
+                &page.calls,
+                &self.thresholds,
+            ));
+        }
+        let is_named = !call.name.is_empty() && !call.user.is_empty();
+        if let Some(ended) = call.ended.filter(|_| is_named) {
+            let (name, user) = (Some(call.name.to_string()), Some(call.user.to_string()));
+            let of_name = CallsParams { name, user, until: Some(UnixTime(ended)), ..others };
+            let mut page = self.calls.page(&of_name, &Owners::All).await?;
+            page.calls.retain(|other| (&other.name, &other.user) == (&call.name, &call.user));
+            found.extend(beside::fails_again(call, &page.calls));
+        }
+        Ok(found)
+    }
+
+    fn shown(&self, call: &Call, owners: &Owners) -> Job {
+        let job = Job { domain: self.domain.to_string(), ..Job::from(call) };
+        if !owners.include(&call.user) {
+            return job.reduced();
+        }
+        Job { findings: findings::of(call, &job, &self.thresholds), ..job }
+    }
 }
 
 /// Restricts a search by what others may not see to the viewer's own jobs.
@@ -67,21 +130,6 @@ fn own_facts(params: CallsParams, owners: &Owners) -> Result<CallsParams, Fault>
              without it, or as the user of the jobs",
         )),
     }
-}
-
-async fn get(
-    known: &KnownCalls,
-    domain: &DomainName,
-    name: &str,
-    viewer: Viewer,
-) -> Result<JobRecord, Fault> {
-    let owners = owners(viewer).await;
-    let call = find(known, name).await?;
-    let job = shown(&call, domain, &owners);
-    Ok(match owners.include(&call.user) {
-        true => JobRecord { job, ..JobRecord::from(&call) },
-        false => JobRecord { job, ..JobRecord::default() },
-    })
 }
 
 /// Finds the job with this id, or the only one with this number.
@@ -127,9 +175,4 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
 /// Whether a text before a colon is a product, or a product and a cluster: a number may be a URL.
 fn is_scope(text: &str) -> bool {
     text.starts_with(|char: char| char.is_ascii_alphabetic()) && !text.starts_with("http")
-}
-
-fn shown(call: &Call, domain: &DomainName, owners: &Owners) -> Job {
-    let job = Job { domain: domain.to_string(), ..Job::from(call) };
-    if owners.include(&call.user) { job } else { job.reduced() }
 }

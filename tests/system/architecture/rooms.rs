@@ -17,6 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "module",
             "control",
+            "findings",
             "recorder",
             "job_usage",
             "process_history",

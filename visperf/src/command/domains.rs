@@ -9,9 +9,9 @@ use crate::options::Query;
 use crate::output::Color;
 use crate::output::Output;
 use crate::output::table::{Cell, Table};
-use crate::output::times::age;
 use ::client::typed::About;
 use wire::api::directory::{Domain, DomainState, DomainsParams};
+use wire::shown::age;
 
 /// Print the domains known to the directory, with the addresses of their representatives
 #[derive(Debug, clap::Args)]

@@ -7,11 +7,11 @@ use crate::command::query;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::{Place, Query};
-use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, times};
 use jiff::tz::TimeZone;
 use wire::api::files::{FileState, FilesParams, LogFile};
+use wire::shown::whole_bytes;
 
 /// Print the logs that the sensor reads: filter, size, lag, lines without a matching rule
 #[derive(Debug, clap::Args)]

@@ -7,11 +7,11 @@ use crate::command::query;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{OfDomain, Query};
-use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{self, age};
+use crate::output::times::{self};
 use crate::output::{Color, Output};
 use wire::api::domain::{Host, HostState, HostsParams};
+use wire::shown::{age, share, whole_bytes};
 
 /// Print the hosts of the domain: state, load, CPU, memory, running calls
 ///

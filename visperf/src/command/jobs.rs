@@ -12,7 +12,6 @@ use crate::command::query::{LIMIT_MAX, note_missing, print_typed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole};
-use crate::output::figures::count;
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
@@ -24,6 +23,7 @@ use wire::api::jobs::{Job, JobsSearchParams};
 use wire::api::{Request, UnixTime};
 use wire::call::State;
 use wire::event::Outcome;
+use wire::shown::count;
 
 /// Print the jobs of the domain, newest first
 ///

@@ -9,7 +9,7 @@ use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::{Between, OfDomain, Query};
-use crate::output::figures::{bytes, metric_value};
+use crate::output::figures::metric_value;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown, to_second};
 use crate::output::{Color, Output, note};
@@ -22,6 +22,7 @@ use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::metrics::{DomainMetricsParams, Metric, MetricsParams, Sample, SensorMetricsParams, Value};
 use wire::api::{Named, UnixTime};
 use wire::near_names;
+use wire::shown::bytes;
 use wire::time::Time;
 
 /// Values that are so much older than the newest of the domain are those of a host that does not report.

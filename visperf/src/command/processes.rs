@@ -12,12 +12,13 @@ use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::{Between, Place, Query, chosen, user, whole};
-use crate::output::figures::{clock, share, whole_bytes};
+use crate::output::figures::clock;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::processes::{PID_MAX, Process, ProcessOrder, Processes, ProcessesParams};
+use wire::shown::{share, whole_bytes};
 
 /// Print the processes of a host, highest usage first
 #[derive(Debug, clap::Args)]

@@ -6,11 +6,12 @@ use crate::command::query;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::Query;
-use crate::output::times::{age, brief, now};
+use crate::output::times::{brief, now};
 use crate::output::{Color, Output};
 use ::client::typed::About;
 use jiff::tz::TimeZone;
 use wire::api::daemon::{Info, InfoParams};
+use wire::shown::age;
 
 /// Print the state of the daemon: version, addresses, health, statistics
 #[derive(Debug, clap::Args)]

@@ -6,12 +6,13 @@ use crate::command::query;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::options::{OfDomain, Query};
-use crate::output::figures::{bytes, number, share, user};
+use crate::output::figures::{number, user};
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, brief, now};
+use crate::output::times::{brief, now};
 use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::domain::{CallCounts, MetricSummary, Summary, SummaryParams};
+use wire::shown::{age, bytes, share};
 use wire::time::Time;
 
 /// Print a summary of the domain: hosts, calls by state and outcome, sums of metrics, busiest users

@@ -5,7 +5,6 @@
 use crate::client::target::Target;
 use crate::exit::Failure;
 use crate::options::{Width, chosen, whole, words};
-use crate::output::figures::{bytes, share};
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, note};
 use crate::top::filter::Filter;
@@ -18,6 +17,7 @@ use overlay::clock;
 use serde_json::Value;
 use std::io::IsTerminal as _;
 use std::time::Duration;
+use wire::shown::{bytes, share};
 
 /// Show the busiest processes of this host, of a domain or of several, live
 ///

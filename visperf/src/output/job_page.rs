@@ -4,16 +4,18 @@
 
 use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{count, share, user, whole_bytes};
+use crate::output::figures::user;
 use crate::output::job_table::{ran, state_color, waited};
 use crate::output::job_usage::print_usage;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{age, between, in_table, offset_now, tenths, to_second};
+use crate::output::times::{between, in_table, offset_now, to_second};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
+use wire::api::findings::{Finding, FindingClass};
 use wire::api::jobs::{Job, JobRecord, JobRun};
 use wire::call::State;
+use wire::shown::{age, count, share, tenths, whole_bytes};
 use wire::time::Time;
 
 /// Width of the labels.
@@ -33,6 +35,15 @@ pub(crate) fn print_job(
     output: &mut Output,
 ) -> Result<(), Failure> {
     output.line(&head(&record.job, output))?;
+    for (label, color, text) in record.job.findings.iter().map(|finding| found(finding, &record.explanation))
+    {
+        let label = format!("{label:LABEL_CHARS$}");
+        output.line(&format!(
+            "{}{}",
+            output.paint(Color::Head, &label),
+            output.paint(color, &clean(&text))
+        ))?;
+    }
     for (label, text) in rows(&record.job, zone, now) {
         if !text.is_empty() {
             let label = format!("{label:LABEL_CHARS$}");
@@ -44,6 +55,17 @@ pub(crate) fn print_job(
         runs(&record.runs, zone, output).print(output)?;
     }
     print_usage(&record.usage, zone, output)
+}
+
+/// Label, color and text of a finding.
+fn found(finding: &Finding, explanation: &str) -> (&'static str, Color, String) {
+    let (label, color) = match FindingClass::from_word(&finding.class) {
+        Some(FindingClass::Cause) if finding.text == explanation => ("why", Color::Bad),
+        Some(FindingClass::Cause) => ("also", Color::Bad),
+        Some(FindingClass::Waste) => ("waste", Color::Caution),
+        Some(FindingClass::Note) | None => ("note", Color::Dim),
+    };
+    (label, color, finding.text.clone())
 }
 
 fn head(job: &Job, output: &Output) -> String {
@@ -224,6 +246,7 @@ fn runs(runs: &[JobRun], zone: &TimeZone, output: &Output) -> Table {
 mod tests {
     use super::*;
     use crate::output::capture::Capture;
+    use wire::api::findings::FindingKind;
     use wire::event::Outcome;
 
     fn printed(record: &JobRecord) -> String {
@@ -302,6 +325,39 @@ mod tests {
         for part in ["node_fail", "60s", "requeued", "30s", "starts: 3", "running"] {
             assert!(text.contains(part), "{part:?} in\n{text}");
         }
+        assert!(!text.contains('\x1b'), "{text:?}");
+    }
+
+    #[test]
+    fn findings_come_first_and_say_what_they_are_for() {
+        let finding = |kind: FindingKind, text: &str| Finding::new(kind, text);
+        let findings = vec![
+            finding(FindingKind::OutOfMemory, "Its memory was used up."),
+            finding(FindingKind::FailedProcess, "Its process \x1b[2Jx failed."),
+            finding(FindingKind::Idle, "It used almost no CPU time."),
+            finding(FindingKind::LongWait, "It waited for 2h."),
+            Finding {
+                kind: "later".to_owned(),
+                class: "later".to_owned(),
+                text: "New.".to_owned(),
+                ..Finding::default()
+            },
+        ];
+        let record = JobRecord {
+            explanation: findings[0].text.clone(),
+            job: Job { findings, ..ended() },
+            ..JobRecord::default()
+        };
+        let text = printed(&record);
+        let lines: Vec<&str> = text.lines().skip(1).take(5).collect();
+        let expected = [
+            "why        Its memory was used up.",
+            "also       Its process ",
+            "waste      It used almost no CPU time.",
+            "note       It waited for 2h.",
+            "note       New.",
+        ];
+        assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
     }
 

@@ -15,7 +15,7 @@ use wire::event::Outcome;
 /// Columns of the comma-separated form.
 const COLUMNS: &str = "domain,id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,het_job,het_offset,from,state,outcome,\
     product_state,code,signal,submitted,eligible,started,ended,tries,hosts,cpus,nodes,memory_bytes,gpus,\
-    time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,measured_hosts,cpu_secs,cpu_efficiency,wasted_cpu_secs,peak_memory_bytes,memory_efficiency,reason,is_reduced";
+    time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,measured_hosts,cpu_secs,cpu_efficiency,wasted_cpu_secs,peak_memory_bytes,memory_efficiency,findings,reason,is_reduced";
 
 /// Columns that `sacct` prints by default.
 const SACCT: &str = "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode";
@@ -65,6 +65,8 @@ fn values(job: &Job) -> Vec<String> {
     row.push(wasted.map(|secs| format!("{secs:.3}")).unwrap_or_default());
     row.push(number(usage.map(|usage| usage.peak_memory_bytes)));
     row.push(share(usage.and_then(|usage| usage.memory_efficiency)));
+    let kinds: Vec<&str> = job.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    row.push(text(&kinds.join(" ")));
     row.extend([text(&job.reason), job.is_reduced.to_string()]);
     row
 }

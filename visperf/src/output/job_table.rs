@@ -4,9 +4,9 @@
 
 use crate::exit::Failure;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{share, user, whole_bytes};
+use crate::output::figures::user;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{between, in_table, now, offset_now, tenths};
+use crate::output::times::{between, in_table, now, offset_now};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
@@ -14,12 +14,13 @@ use wire::api::job_usage::JobUsage;
 use wire::api::jobs::Job;
 use wire::call::State;
 use wire::event::Outcome;
+use wire::shown::{share, tenths, whole_bytes};
 use wire::time::Time;
 
 /// Characters shown of a name, a reason and a list of hosts on a terminal.
 const SHOWN_CHARS: usize = 40;
 
-const HEADS: [&str; 19] = [
+const HEADS: [&str; 20] = [
     "DOMAIN",
     "JOB",
     "NAME",
@@ -38,11 +39,12 @@ const HEADS: [&str; 19] = [
     "WASTED",
     "PEAK",
     "HOSTS",
+    "FINDINGS",
     "REASON",
 ];
 
 /// Columns to leave out on a narrow terminal, in this order.
-const SPARED: [&str; 11] = [
+const SPARED: [&str; 12] = [
     "GPUS",
     "MEMORY",
     "ACCOUNT",
@@ -50,6 +52,7 @@ const SPARED: [&str; 11] = [
     "SUBMITTED",
     "PEAK",
     "NAME",
+    "FINDINGS",
     "REASON",
     "WASTED",
     "CPUS",
@@ -101,8 +104,15 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         Cell::figure(job.usage.and_then(|usage| usage.wasted_cpu_secs).map_or(String::new(), tenths)),
         Cell::figure(job.usage.map_or(String::new(), |usage| whole_bytes(usage.peak_memory_bytes))),
         Cell::text(name(&job.hosts.join(","))),
+        Cell::text(kinds(job)),
         Cell::text(name(&job.reason)),
     ]
+}
+
+/// Kinds of its findings.
+fn kinds(job: &Job) -> String {
+    let kinds: Vec<&str> = job.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    kinds.join(",")
 }
 
 /// Measured CPU time: as a share of the allocated, if that is known.

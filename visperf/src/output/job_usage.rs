@@ -3,12 +3,12 @@
 //! Pure.
 
 use crate::exit::Failure;
-use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
-use crate::output::times::{between, in_table, offset_now, tenths};
+use crate::output::times::{between, in_table, offset_now};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
 use wire::api::job_usage::HostUsage;
+use wire::shown::{tenths, whole_bytes};
 
 /// Most hosts that the page shows.
 const HOSTS_SHOWN: usize = 32;

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rpc::codec::moment;
 use std::time::{Duration, SystemTime};
+use wire::shown::age;
 use wire::time::Time;
 
 const DAY_MICROS: u64 = 86_400_000_000;
@@ -94,27 +95,6 @@ pub(crate) fn offset_now(zone: &TimeZone) -> String {
 pub(crate) fn to_second(time: Time, zone: &TimeZone) -> String {
     let text = local(time, zone);
     format!("{}{}", text.split('.').next().unwrap_or(&text), offset(time, zone))
-}
-
-/// A span in seconds as `40ms`, `3s`, `5m`, `2h10m`, `4d`.
-pub(crate) fn age(secs: f64) -> String {
-    #[allow(clippy::cast_possible_truncation)] // cut to whole seconds on purpose; huge spans saturate
-    let whole = secs as i64;
-    match whole {
-        _ if secs < 0.0 => format!("-{}", age(-secs)),
-        _ if !secs.is_finite() => "?".to_owned(),
-        0 if secs >= 0.000_5 => format!("{:.0}ms", secs * 1e3),
-        0..=119 => format!("{whole}s"),
-        120..=7199 => format!("{}m", whole / 60),
-        7200..=172_799 if whole % 3600 < 60 => format!("{}h", whole / 3600),
-        7200..=172_799 => format!("{}h{}m", whole / 3600, whole % 3600 / 60),
-        _ => format!("{}d", whole / 86_400),
-    }
-}
-
-/// As [`age`], with tenths of a second from one second up to two minutes.
-pub(crate) fn tenths(secs: f64) -> String {
-    if (1.0..120.0).contains(&secs) { format!("{secs:.1}s") } else { age(secs) }
 }
 
 /// As [`age`], of the time between two moments of a call; empty where one is not known.

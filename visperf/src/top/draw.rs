@@ -8,7 +8,6 @@ use super::rows::Process;
 use super::state::{Host, Link, Mode, State};
 use super::theme::Theme;
 use crate::harmless::clean;
-use crate::output::figures::{bytes, share};
 use crate::output::shortened_within;
 use columns::{columns, sorted_by};
 use ratatui::Frame;
@@ -17,6 +16,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, Wrap};
 use std::time::Duration;
+use wire::shown::{bytes, share};
 use wire::time::Moment;
 
 mod columns;

@@ -2,13 +2,13 @@
 //!
 //! Pure.
 
-use crate::output::figures::count;
 use crate::trial::log::{LineResult, Log};
 use log_filters::engine::Source;
 use log_filters::filter::Filter;
 use log_filters::registry::{By, Registry};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use wire::shown::count;
 use wire::time::Time;
 
 /// Lines of the beginning that are used to find the nearest filters.

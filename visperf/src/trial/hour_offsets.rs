@@ -5,10 +5,10 @@
 //! covers the job for longer, has of it. Rule: a hint needs several shared jobs; nearly none of them agrees now,
 //! and nearly all agree at exactly one offset of whole hours.
 
-use crate::output::figures::count;
 use compact_str::CompactString;
 use std::collections::BTreeMap;
 use wire::event::Content;
+use wire::shown::count;
 use wire::time::Time;
 
 /// Limits on jobs (the first are used) and on pairs of logs, so that memory is bounded for long logs.

@@ -4,7 +4,6 @@
 //! Pure. The result is itself a filter that compiles and passes its own test, so that its author can proceed
 //! from one working state to the next.
 
-use crate::output::figures::count;
 use crate::trial::known_stamps;
 use crate::trial::pattern;
 use crate::trial::unknown::Unknown;
@@ -13,6 +12,7 @@ use log_filters::registry::unrotated;
 use log_filters::timestamp::Format;
 use std::fmt::Write as _;
 use wire::harmless::{is_harmless, replaced};
+use wire::shown::count;
 
 /// Lines read of a log: enough to contain what is frequent.
 pub(crate) const LINES_MAX: usize = 20_000;

@@ -4,7 +4,6 @@
 
 use crate::exit::Failure;
 use crate::harmless::clean;
-use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
 use crate::output::{Color, Output, shortened};
 use crate::trial::log::Log;
@@ -14,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use wire::call::State;
 use wire::event::{Kind, Outcome};
+use wire::shown::count;
 
 /// Characters shown of a rule's match on a terminal.
 const MATCH_SHOWN_CHARS: usize = 80;

@@ -3,10 +3,10 @@
 //! Pure. At most [`GROUPS_MAX`] shapes are distinguished; lines of further shapes are only counted.
 
 use crate::exit::Failure;
-use crate::output::figures::count;
 use crate::output::{Color, Output, shortened};
 use crate::trial::shape::shape;
 use std::collections::BTreeMap;
+use wire::shown::count;
 
 /// Maximum number of shapes: a log with more does not belong to its filter.
 const GROUPS_MAX: usize = 10_000;

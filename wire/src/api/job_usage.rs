@@ -5,6 +5,7 @@
 
 use super::UnixTime;
 use crate::call::Call;
+use crate::call::failed_process;
 use crate::call::job::Fact;
 use crate::call::usage::{Figure, Usage};
 use crate::time::Time;
@@ -62,12 +63,37 @@ pub struct HostUsage {
     /// Ended processes whose usage is unknown, and missing here. Absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missed_processes: Option<u64>,
+    /// Processes that ended with an error or were killed by a signal. Absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_processes: Option<u64>,
+    /// Of those the ones whose failure others passed on, one for each way to end, the last first; four at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedProcess>,
     /// What assigns the processes to the job: `cgroup` if the middleware did, else `environment`.
     pub evidence: String,
     /// Where CPU time and memory are from: `control_group`, or `processes`, where memory that they share counts for each.
     pub measured_by: String,
     /// Id of the event whose line states it.
     pub event: String,
+}
+
+/// Process that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "JobFailedProcess")]
+pub struct FailedProcess {
+    /// Name in the kernel.
+    pub name: String,
+    /// Process id.
+    pub pid: u32,
+    /// Exit status. Absent if a signal ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<u8>,
+    /// The signal that ended it. Absent if none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<u8>,
+    /// When it ended.
+    pub ended: UnixTime,
 }
 
 /// Usage of the last run of a job on all its hosts.
@@ -115,6 +141,8 @@ impl From<&Usage> for HostUsage {
             memory_kills: amount(Figure::MemoryKills),
             throttled_secs: amount(Figure::ThrottledTime).map(secs),
             missed_processes: amount(Figure::Missed),
+            failed_processes: amount(Figure::Failed),
+            failed: usage.failed.iter().map(FailedProcess::from).collect(),
             evidence: if usage.is_proved { "cgroup" } else { "environment" }.to_owned(),
             measured_by: usage.by.as_str().to_owned(),
             event: usage.line.event.to_string(),
@@ -122,16 +150,35 @@ impl From<&Usage> for HostUsage {
     }
 }
 
+impl From<&failed_process::FailedProcess> for FailedProcess {
+    fn from(process: &failed_process::FailedProcess) -> FailedProcess {
+        FailedProcess {
+            name: process.name.to_string(),
+            pid: process.pid,
+            exit_status: process.exit_status(),
+            signal: process.signal(),
+            ended: UnixTime(process.ended),
+        }
+    }
+}
+
+/// Usages of the last run of a job.
+#[must_use]
+pub fn last_run(call: &Call) -> Vec<&Usage> {
+    let Some(details) = &call.details else { return Vec::new() };
+    let before = details.runs.last().and_then(|run| run.ended);
+    let is_last = |usage: &&Usage| {
+        before.is_none_or(|before| usage.started.micros() >= before.micros() - CLOCKS_DIFFER_MICROS)
+    };
+    details.usage.iter().filter(is_last).collect()
+}
+
 impl JobUsage {
     /// Sums the usage of the last run of a job; `None` if it was not measured.
     #[must_use]
     pub fn of(call: &Call) -> Option<JobUsage> {
         let details = call.details.as_deref()?;
-        let before = details.runs.last().and_then(|run| run.ended);
-        let is_last = |usage: &&Usage| {
-            before.is_none_or(|before| usage.started.micros() >= before.micros() - CLOCKS_DIFFER_MICROS)
-        };
-        let usages: Vec<&Usage> = details.usage.iter().filter(is_last).collect();
+        let usages = last_run(call);
         let latest = usages.iter().map(|usage| usage.until).max()?;
         let sum = |figure: Figure| usages.iter().filter_map(|usage| usage.figure(figure)).sum::<u64>();
         let mut hosts: Vec<&str> = usages.iter().map(|usage| usage.host.as_str()).collect();
@@ -201,6 +248,7 @@ mod tests {
             until: at(times.1),
             is_over: true,
             figures: vec![(Figure::CpuTime, cpu_secs * 1_000_000), (Figure::PeakMemory, 100 << 20)],
+            failed: Vec::new(),
             line: line(),
         }
     }

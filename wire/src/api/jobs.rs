@@ -5,6 +5,7 @@
 
 use super::calls::{CallOrder, CallsParams};
 use super::events::known_outcome;
+use super::findings::Finding;
 use super::job_usage::{HostUsage, JobUsage};
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::job::{Fact, JobDetails, Run};
@@ -146,8 +147,11 @@ impl Request for JobParams {
 /// Record of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobRecord {
-    /// The job as in a search.
+    /// The job as in a search; its findings also compare it with others.
     pub job: Job,
+    /// Why it failed, in a sentence. Absent if it did not, if that is not known, and of another user's job.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub explanation: String,
     /// Its runs, the oldest first: more than one if it was requeued. Empty of another user's job.
     #[serde(default)]
     pub runs: Vec<JobRun>,
@@ -261,6 +265,9 @@ pub struct Job {
     /// What its last run used, by measurement. Absent if it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<JobUsage>,
+    /// Why it failed, and what of its allocation it did not use: the causes first. Absent if there is nothing to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// Whether it belongs to another user, and what only that user may see is left out. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_reduced: bool,
@@ -348,6 +355,7 @@ impl From<&call::Call> for Job {
             accounted_cpu_secs: number(Fact::CpuTime),
             accounted_peak_memory_bytes: number(Fact::PeakMemory),
             usage: JobUsage::of(call),
+            findings: Vec::new(),
             is_reduced: false,
         }
     }
@@ -383,7 +391,13 @@ impl From<&call::Call> for JobRecord {
             });
         }
         let usage = details.into_iter().flat_map(|details| &details.usage).map(HostUsage::from).collect();
-        JobRecord { job: Job::from(call), runs, usage, sources: details.map(sources).unwrap_or_default() }
+        JobRecord {
+            job: Job::from(call),
+            explanation: String::new(),
+            runs,
+            usage,
+            sources: details.map(sources).unwrap_or_default(),
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! 2026-11-30T10:00:07.000000Z over jobs=slurm:94_1,slurm:95 host=wn01 uid=1000 user=ann evidence=cgroup
-//!     by=control_group started=2026-11-30T09:58:02.120000Z figures=cpu_time=84120331,…            (one line)
+//!     by=control_group started=2026-11-30T09:58:02.120000Z figures=cpu_time=84120331,… failed=…   (one line)
 //! ```
 //! Pure. A sensor writes such lines into a log of its own and follows it, so a usage is an event with an id, a line
 //! and a place in the journal like any other. Counters are those of the whole measurement: a later line of the same
 //! measurement replaces an earlier one.
 //! Not here: measuring (`sensor::usage`), which call a usage is of (`log_filters`).
 
+use super::failed_process::{self, FailedProcess};
 use super::job::Line;
 use crate::event::{Content, Id, Kind, Value, words};
 use crate::time::Time;
@@ -53,6 +54,8 @@ words!(
         ThrottledTime = "throttled_time",
         /// Ended processes whose usage is unknown, and missing here.
         Missed = "missed",
+        /// Processes that ended with an error or were killed by a signal.
+        Failed = "failed",
     }
 );
 
@@ -87,6 +90,8 @@ pub struct Usage {
     pub is_over: bool,
     /// Amounts, each once; one that is absent is unknown.
     pub figures: Vec<(Figure, u64)>,
+    /// Processes whose failure others passed on, one for each way to end, the last first; few.
+    pub failed: Vec<FailedProcess>,
     /// Line that states it.
     pub line: Line,
 }
@@ -124,6 +129,7 @@ impl Usage {
             until: content.time,
             is_over: text("state")? == "over",
             figures: figures(text("figures")?),
+            failed: text("failed").map(failed_process::read).unwrap_or_default(),
             line: Line { event, time: content.time },
         };
         names.iter().all(|name| name.contains(':')).then_some((names, usage))
@@ -198,6 +204,10 @@ mod tests {
             let some: Vec<_> = WHOLE.into_iter().filter(|(name, _)| *name != left_out).collect();
             assert_eq!(Usage::of_event(&event(&some), id(3)), None, "without {left_out}");
         }
+        assert_eq!(usage.failed, []);
+        let failed = [&WHOLE[..], &[("failed", "python3/17/256/256/8000000")]].concat();
+        let (_, usage) = Usage::of_event(&event(&failed), id(3)).expect("it is one");
+        assert_eq!((usage.failed[0].pid, usage.failed[0].exit_status()), (17, Some(1)));
         let mut message = event(&WHOLE);
         message.kind = Kind::Message;
         assert_eq!(Usage::of_event(&message, id(3)), None);
@@ -219,7 +229,7 @@ mod tests {
     fn figures_have_fixed_numbers_in_what_is_stored() {
         let numbers: Vec<u8> =
             Figure::ALL.iter().map(|figure| postcard::to_stdvec(figure).expect("short")[0]).collect();
-        assert_eq!(numbers, (0..13).collect::<Vec<u8>>());
-        assert_eq!((Figure::ALL[0], Figure::ALL[12]), (Figure::CpuTime, Figure::Missed));
+        assert_eq!(numbers, (0..14).collect::<Vec<u8>>());
+        assert_eq!((Figure::ALL[0], Figure::ALL[13]), (Figure::CpuTime, Figure::Failed));
     }
 }

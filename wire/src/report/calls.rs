@@ -158,6 +158,7 @@ mod tests {
             until: Time::default(),
             is_over: true,
             figures: vec![(Figure::CpuTime, 7)],
+            failed: Vec::new(),
             line: Line { event, time: Time::default() },
         }
     }

@@ -3,6 +3,7 @@
 //! Pure. Not here: the jobs themselves ([`super`]).
 
 use super::{ENDED_KNOWN_NS, ENDED_MAX, Ended, Job, Member, Meter, Now, Running, key_of};
+use crate::job_usage::failures::Failure;
 use crate::job_usage::measurement::{Counters, Reading};
 use crate::process::source::View;
 use crate::serving::job_table::ServedJob;
@@ -18,10 +19,26 @@ impl Meter {
         let (lives, _) = view.lives.since(self.running.lives_next.replace(next).unwrap_or(next));
         for life in lives {
             let (reading, end_ns) = (Reading::of_life(life), life.end_ns.min(now.boot_ns));
-            if !self.end(life.key, reading, end_ns, now) {
-                let ended = Ended { end_ns, reading, job: None, has_parent: false };
+            if !self.end(life.key, reading, end_ns, now) && !self.running.ended.contains_key(&life.key) {
+                let ended = Ended { end_ns, reading, job: None, has_parent: false, failure: None };
                 self.running.remember(life.key, ended, now);
             }
+            if let Some(failure) = Failure::of(life, now.time_of(end_ns)) {
+                self.take_failure(life.key, failure);
+            }
+        }
+    }
+
+    /// Takes in how a process failed: for its job, once that is known.
+    fn take_failure(&mut self, process: ProcessKey, failure: Failure) {
+        let Some(ended) = self.running.ended.get_mut(&process) else { return };
+        match ended.job {
+            Some(number) => {
+                if let Some(job) = self.job_of(number) {
+                    job.measured.failures.add(failure);
+                }
+            }
+            None => ended.failure = Some(failure),
         }
     }
 
@@ -143,7 +160,7 @@ impl Meter {
         let parent = reading.map_or(member.last.parent, |reading| reading.parent);
         let has_parent = self.has_parent(process, parent, member.job);
         let ended = Reading { counters: last, ..member.last };
-        let ended = Ended { end_ns, reading: Some(ended), job: Some(member.job), has_parent };
+        let ended = Ended { end_ns, reading: Some(ended), job: Some(member.job), has_parent, failure: None };
         self.running.remember(process, ended, now);
         let used = last.since(member.base);
         let used = if has_parent { used.without_io() } else { used };
@@ -173,12 +190,16 @@ impl Meter {
         let has_parent = parent.is_some_and(|parent| self.has_parent(process, parent, number));
         let ended = self.running.ended.get_mut(&process).map(|ended| {
             (ended.job, ended.has_parent) = (Some(number), has_parent);
-            *ended
+            (ended.end_ns, ended.reading, ended.failure.take())
+        });
+        let (ended, failure) = ended.map_or((None, None), |(end_ns, reading, failure)| {
+            (reading.map(|reading| (end_ns, reading)), failure)
         });
         let Some(job) = self.job_of(number) else { return };
+        failure.into_iter().for_each(|failure| job.measured.failures.add(failure));
         job.measured.processes += 1;
         job.measured.started = job.measured.started.min(now.time_of(process.start_ns));
-        match ended.and_then(|ended| Some((ended.end_ns, ended.reading?))) {
+        match ended {
             Some((end_ns, reading)) => {
                 let used = if has_parent { reading.counters.without_io() } else { reading.counters };
                 job.measured.ended = job.measured.ended.plus(used);

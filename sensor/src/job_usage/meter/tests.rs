@@ -290,3 +290,20 @@ fn an_array_task_of_slurm_is_one_job_under_all_its_names() {
     let [report] = host.end().try_into().expect("one job is over");
     assert_eq!(report.measured.jobs, ["slurm:94_1", "slurm:95"]);
 }
+
+#[test]
+fn failures_count_for_their_job_whether_it_was_known_before_or_not() {
+    let mut host = Host::default();
+    let failed = |pid: u32, code: u32| Life { code, ..life(pid, 1001, Some(1)) };
+    host.sweep(&[(1, 1, 10)], vec![(1, served("slurm:7", 1000))]);
+    host.view.lives.exit(failed(1, 3 << 8));
+    host.view.lives.exit(failed(2, 9));
+    host.view.lives.exit(failed(3, 0));
+    host.sweep(&[], vec![(2, served("slurm:7", 1000)), (3, served("slurm:7", 1000))]);
+    let reports = host.end();
+    let [report] = reports.as_slice() else { panic!("{reports:?}") };
+    let failures = &report.measured.failures;
+    let codes: Vec<u32> = failures.causes().iter().map(|cause| cause.code).collect();
+    assert_eq!((failures.total(), codes), (2, vec![9, 3 << 8]));
+    assert_eq!(figures(report, [Figure::Failed; 4])[0], Some(2));
+}

@@ -30,7 +30,7 @@ pub(super) fn hosts(all: &[Host], named: &[String], thresholds: &Thresholds<'_>)
     let mut away: Vec<String> = chosen
         .iter()
         .filter(is_away)
-        .map(|host| format!("{} ({} ago)", host.host, crate::output::times::age(host.age_secs)))
+        .map(|host| format!("{} ({} ago)", host.host, wire::shown::age(host.age_secs)))
         .collect();
     away.extend(unknown.map(|name| format!("{name} (unknown to the domain)")));
     let live = chosen.iter().filter(|host| host.state == HostState::Live).count();

@@ -15,7 +15,6 @@ use crate::command::calls::call_or_number;
 use crate::command::query::note_missing;
 use crate::exit::Failure;
 use crate::options::{Between, OfDomain, Query, chosen, user, whole, words};
-use crate::output::figures::count;
 use crate::output::note;
 use crate::output::recent_ids::RecentIds;
 use crate::output::times;
@@ -33,6 +32,7 @@ use wire::api::events::{DomainEventsParams, Event, Events, EventsParams, SensorE
 use wire::api::{Request, Span, UnixTime};
 use wire::backoff::Backoff;
 use wire::event::Kind;
+use wire::shown::count;
 use wire::text_regex::TextRegex;
 
 /// Events requested at a time.

@@ -5,7 +5,6 @@
 use crate::exit::{Failure, Kind};
 use crate::filter_sources::{FilterFolders, FilterSources, read_filter};
 use crate::harmless::clean;
-use crate::output::figures::count;
 use crate::output::{Color, Output, report};
 use log_filters::filter::Filter;
 use log_filters::test_lines;
@@ -14,6 +13,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 use toml::Spanned;
+use wire::shown::count;
 
 /// Run the tests embedded in a filter file
 ///

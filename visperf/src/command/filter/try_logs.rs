@@ -8,7 +8,6 @@ use crate::host_name;
 use crate::options::Width;
 use crate::output::call_table::{call_table, print_rows};
 use crate::output::event_lines::EventLines;
-use crate::output::figures::count;
 use crate::output::{Color, Output, as_answered, note, report, times};
 use crate::trial::choice;
 use crate::trial::event::{InLog, Place};
@@ -29,6 +28,7 @@ use std::sync::Arc;
 use wire::api::calls::Call;
 use wire::event::Id;
 use wire::id::{Generation, SensorKey};
+use wire::shown::count;
 use wire::time::Time;
 
 /// Calls stored at a time, about 100 MB; in a longer log older calls are dropped and counted.

@@ -11,7 +11,6 @@ use crate::command::interrupt::Interrupt;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{OfDomain, Query};
-use crate::output::figures::{count, whole_bytes};
 use crate::output::{as_answered, note, report, times};
 use history_files::Error;
 use history_files::day::{Day, DayFile, span};
@@ -24,6 +23,7 @@ use wire::api::UnixTime;
 use wire::api::calls::Calls;
 use wire::api::events::Events;
 use wire::api::history::{DomainHistory, HostBehind};
+use wire::shown::{count, whole_bytes};
 
 /// Export the days that are over as Parquet files
 ///

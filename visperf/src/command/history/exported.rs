@@ -7,7 +7,6 @@ use super::list::incomplete;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::moment;
-use crate::output::figures::count;
 use crate::output::times::shown;
 use crate::output::{note, report};
 use history_files::day::{Day, DayFile, span};
@@ -20,6 +19,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use wire::shell::quoted;
+use wire::shown::count;
 use wire::time::Time;
 
 /// Days that a note names, the newest.

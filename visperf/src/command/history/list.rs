@@ -7,7 +7,6 @@ use super::failed;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::options::{Width, chosen};
-use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, as_answered, note, report};
@@ -17,6 +16,7 @@ use history_files::table;
 use jiff::tz::TimeZone;
 use std::collections::BTreeSet;
 use wire::shell::quoted;
+use wire::shown::whole_bytes;
 
 /// Print the days that are exported to a place
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,6 @@ use super::failed;
 use super::source::Source;
 use crate::exit::Failure;
 use crate::options::{OfDomain, Query};
-use crate::output::figures::count;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{self, in_table, offset_now, shown};
 use crate::output::{Color, Output, note, report};
@@ -18,6 +17,7 @@ use history_files::destination::Destination;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
+use wire::shown::count;
 
 /// Print how far the stored past reaches, and what of it is exported
 #[derive(Debug, clap::Args)]

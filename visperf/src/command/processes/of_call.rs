@@ -8,7 +8,6 @@ use crate::command::call_names;
 use crate::command::query::{self, LIMIT_MAX};
 use crate::exit::Failure;
 use crate::options::OfDomain;
-use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output};
@@ -20,6 +19,7 @@ use wire::api::UnixTime;
 use wire::api::samples::{
     CallProcesses, CallProcessesParams, EndedProcess, Sample, SampleChoice, ServingProcess,
 };
+use wire::shown::{share, whole_bytes};
 
 /// Note on how to see processes that not every user may see.
 pub(super) const MORE: &str = "root and the job's user see more over the daemon's local socket: --state FOLDER, VISPERF_STATE, or --connect unix:FOLDER/sensor.sock";

@@ -7,13 +7,13 @@ use super::{Args, Order, cpu_time, spares};
 use crate::client::items;
 use crate::command::query;
 use crate::exit::Failure;
-use crate::output::figures::{share, whole_bytes};
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown};
 use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
 use wire::api::process_history::{ProcessHistory, ProcessHistoryParams, TopProcess};
+use wire::shown::{share, whole_bytes};
 
 /// Prints the processes.
 ///

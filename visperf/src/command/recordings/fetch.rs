@@ -6,12 +6,12 @@ use super::file;
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::options::{Place, Query};
-use crate::output::figures::whole_bytes;
 use crate::output::note;
 use std::path::PathBuf;
 use wire::api::Request as _;
 use wire::api::recordings::RecordingFileParams;
 use wire::recording::LEN_MAX_BYTES;
+use wire::shown::whole_bytes;
 
 /// Fetch a recording into a file
 #[derive(Debug, clap::Args)]

@@ -4,12 +4,12 @@
 //! only with `--force`, and only by a complete one.
 
 use crate::exit::Failure;
-use crate::output::figures::count;
 use crate::output::{note, times};
 use jiff::tz::TimeZone;
 use std::io::Write;
 use std::path::Path;
 use wire::recording::{LEN_MAX_BYTES, Recording};
+use wire::shown::count;
 
 /// A gap is longer than this number of periods and than this time: single sweeps may be late.
 const GAP_PERIODS: u64 = 2;

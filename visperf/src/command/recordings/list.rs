@@ -6,12 +6,12 @@ use crate::client::items;
 use crate::command::query::{print_typed, request};
 use crate::exit::Failure;
 use crate::options::{Place, Query};
-use crate::output::figures::whole_bytes;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now};
 use crate::output::{Color, Output, note};
 use jiff::tz::TimeZone;
 use wire::api::recordings::{Recording, RecordingsParams};
+use wire::shown::whole_bytes;
 
 /// Print the recordings of a host, the newest first
 #[derive(Debug, clap::Args)]

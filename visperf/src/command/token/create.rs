@@ -157,7 +157,7 @@ fn type_word(made: &Token) -> &'static str {
 /// A duration of several days: `7 days`, `7 days and 90s`.
 fn days(span: Duration) -> String {
     let (days, rest) = (span.as_secs() / 86_400, span.as_secs_f64() % 86_400.0);
-    if rest == 0.0 { format!("{days} days") } else { format!("{days} days and {}", times::age(rest)) }
+    if rest == 0.0 { format!("{days} days") } else { format!("{days} days and {}", wire::shown::age(rest)) }
 }
 
 fn addresses(args: &Args) -> Result<Vec<Address>, Failure> {

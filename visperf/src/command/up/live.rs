@@ -7,7 +7,6 @@ use crate::demo::player::Player;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::output::as_answered;
-use crate::output::figures::{bytes, count, share};
 use crate::serve::grid::Grid;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
@@ -21,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use wire::api::{calls, events};
 use wire::call::{Call, State};
 use wire::event::{Event, Kind, Outcome};
+use wire::shown::{bytes, count, share};
 
 /// Events read in one batch.
 const PAGE: usize = 500;

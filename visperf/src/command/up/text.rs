@@ -5,13 +5,14 @@
 use crate::demo::player::Player;
 use crate::harmless::clean;
 use crate::output::event_lines::outcome_color;
-use crate::output::figures::{count, user};
+use crate::output::figures::user;
 use crate::output::times::between;
 use crate::output::{Color, Output};
 use crate::serve::grid::Grid;
 use std::fmt::Write as _;
 use std::path::Path;
 use wire::call::Call;
+use wire::shown::count;
 use wire::time::Time;
 
 /// Width of the block at the end of a recording.

@@ -8,7 +8,7 @@ use super::renewed_subscription::StreamAnswer;
 use crate::exit::Failure;
 use crate::harmless::clean;
 use crate::output::event_lines::EventLines;
-use crate::output::figures::{number, share, whole_bytes};
+use crate::output::figures::number;
 use crate::output::times::{below, offset_now};
 use crate::output::{Color, Output};
 use jiff::tz::TimeZone;
@@ -18,6 +18,7 @@ use wire::api::entries::{Entry, EntryKind};
 use wire::call::State;
 use wire::channel::CPU_MAX_MS;
 use wire::event::Outcome;
+use wire::shown::{share, whole_bytes};
 
 /// Prints entries as they arrive.
 pub(super) struct Printing<'a> {

@@ -5,11 +5,12 @@
 //! never.
 //! Not here: drawing (`super`).
 
-use crate::output::figures::{bytes, clock, share};
+use crate::output::figures::clock;
 use crate::output::shortened_within;
 use crate::top::rows::{Order, Process};
 use ratatui::layout::Constraint;
 use std::time::Duration;
+use wire::shown::{bytes, share};
 
 /// A screen narrower than this shows only the most important columns.
 const NARROW_COLUMNS: u16 = 110;

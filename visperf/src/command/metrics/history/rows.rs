@@ -5,19 +5,22 @@
 use super::OfHost;
 use super::overall::{self, Overall};
 use crate::exit::Failure;
-use crate::output::figures::{bytes, number};
+use crate::output::figures::number;
 use crate::output::sparkline::sparkline;
 use crate::output::table::{Cell, Table};
 use crate::output::times::{in_table, offset_now, shown as shown_time};
 use crate::output::{Color, Output};
 #[cfg(feature = "export")]
-use crate::{harmless::clean, output::figures::count, output::note};
+use crate::{harmless::clean, output::note};
 use jiff::tz::TimeZone;
 use serde_json::Value as Json;
 #[cfg(feature = "export")]
 use std::path::Path;
 use wire::api::history::HistorySeries;
 use wire::sample::Number;
+use wire::shown::bytes;
+#[cfg(feature = "export")]
+use wire::shown::count;
 
 /// Values of a sparkline, at most: neighbours are merged beyond.
 const SPARKS: usize = 40;
