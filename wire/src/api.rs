@@ -20,6 +20,7 @@ pub mod events;
 pub mod files;
 pub mod findings;
 pub mod history;
+pub mod job_report;
 pub mod job_usage;
 pub mod jobs;
 pub mod metrics;
@@ -119,6 +120,7 @@ mod tests {
         check::<events::SensorEventsParams>();
         check::<history::DomainHistoryParams>();
         check::<history::HistoryParams>();
+        check::<job_report::JobReportParams>();
         check::<jobs::JobParams>();
         check::<jobs::JobsSearchParams>();
         check::<metrics::DomainMetricsParams>();

@@ -15,6 +15,7 @@ use wire::api::entries::TakeParams;
 use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::history::{DomainHistoryParams, HistoryParams};
+use wire::api::job_report::JobReportParams;
 use wire::api::jobs::{JobParams, JobsSearchParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
@@ -56,6 +57,7 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<DomainCallsParams>(),
         Declaration::of::<JobsSearchParams>(),
         Declaration::of::<JobParams>(),
+        Declaration::of::<JobReportParams>(),
         Declaration::of::<DomainMetricsParams>(),
         Declaration::of::<DomainHistoryParams>(),
     ]

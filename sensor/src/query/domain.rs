@@ -100,6 +100,7 @@ impl Domain {
             calls::method_of_domain(&self.calls),
             self.jobs().search_method(),
             self.jobs().get_method(),
+            self.jobs().report_method(),
         ]
     }
 

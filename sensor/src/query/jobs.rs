@@ -107,7 +107,7 @@ impl KnownJobs {
         Ok(found)
     }
 
-    fn shown(&self, call: &Call, owners: &Owners) -> Job {
+    pub(super) fn shown(&self, call: &Call, owners: &Owners) -> Job {
         let job = Job { domain: self.domain.to_string(), ..Job::from(call) };
         if !owners.include(&call.user) {
             return job.reduced();

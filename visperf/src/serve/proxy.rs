@@ -406,6 +406,7 @@ mod tests {
                 "domain.events",
                 "domain.summary",
                 "jobs.get",
+                "jobs.report",
                 "jobs.search",
                 "sensor.call_processes",
                 "sensor.calls",

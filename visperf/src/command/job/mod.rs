@@ -1,17 +1,19 @@
-//! `visperf job`: one job.
+//! `visperf job`: one job, and sums of many.
 //!
 //! Not here: lists of jobs (`jobs`).
 
+mod report;
 mod show;
 
 use crate::exit::Failure;
 use clap::Subcommand;
 
-/// Show one job: its runs, what was allocated, its events
+/// Show one job, or sum up many
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf job show 17
-  visperf job show slurm:17 --json")]
+  visperf job show slurm:17 --json
+  visperf job report --by queue --since 7d")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -20,6 +22,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     Show(show::Args),
+    Report(report::Args),
 }
 
 /// Run the action.
@@ -29,5 +32,6 @@ enum Action {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Show(args) => show::run(args),
+        Action::Report(args) => report::run(args),
     }
 }
