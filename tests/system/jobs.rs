@@ -190,6 +190,13 @@ fn one_job_is_shown_by_id_or_number_and_an_unknown_one_is_refused() {
     assert!(events.iter().any(|event| event["id"] == cpus["event"]), "{cpus} in {events:?}");
     let (code, several) = site.visperf(&["job", "show", "9"]);
     assert!(code != 0 && several.contains("several jobs have the number 9"), "{code} {several}");
+    let (code, array) = site.visperf(&["job", "show", "slurm:9"]);
+    assert!(
+        code != 0
+            && array.contains("several jobs have the number slurm:9")
+            && array.contains("slurm:9_7 (failed)"),
+        "{array}"
+    );
     let (code, tasks) = site.visperf(&["jobs", "--job", "gridengine:6", "--json"]);
     let tasks: Vec<String> = tasks.lines().map(|line| id(serde_json::from_str(line).unwrap())).collect();
     assert!(
@@ -201,7 +208,45 @@ fn one_job_is_shown_by_id_or_number_and_an_unknown_one_is_refused() {
     let (code, named) = site.visperf(&["job", "show", "torque:47"]);
     assert!(code == 0 && named.starts_with("torque:47.head"), "{named}");
     let (code, unknown) = site.visperf(&["job", "show", "slurm:99999"]);
-    assert!(code != 0 && unknown.contains("no job is named slurm:99999"), "{code} {unknown}");
+    assert!(code != 0 && unknown.contains("no job has the id or number slurm:99999"), "{code} {unknown}");
+}
+
+#[test]
+fn sums_of_jobs_are_those_of_the_jobs_that_are_listed() {
+    let site = Site::start(&accounted());
+    let ended = site.search(&json!({"state": "ended"}));
+    let listed = |fits: &dyn Fn(&Value) -> bool| ended.iter().filter(|job| fits(job)).count() as u64;
+    for by in ["user", "account", "queue", "name", "product", "outcome", "month"] {
+        let report = site.ask("jobs.report", &json!({"by": by, "limit": 10_000}));
+        let groups = report["groups"].as_array().unwrap();
+        let sum = |figure: &str| groups.iter().map(|group| group[figure].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(
+            (sum("jobs"), &report["total"]["jobs"]),
+            (ended.len() as u64, &json!(ended.len())),
+            "{by}"
+        );
+        assert_eq!(sum("failed"), listed(&|job| job["outcome"] == "failed"), "{by}: {report}");
+        for group in groups.iter().filter(|_| by != "month") {
+            let key = |job: &Value| job[by].as_str().unwrap_or_default().to_owned();
+            let of_key = listed(&|job| group["key"] == key(job));
+            assert_eq!(group["jobs"], of_key, "{by}: {group}");
+        }
+    }
+    let of_one = site.ask("jobs.report", &json!({"by": "queue", "user": "mrossi"}));
+    assert_eq!(of_one["total"]["jobs"], listed(&|job| job["user"] == "mrossi"), "{of_one}");
+    let (code, rows) = site.visperf(&["job", "report", "--by", "product", "--since", "3650d", "--csv"]);
+    let products: BTreeSet<&str> = rows.lines().filter_map(|row| Some(row.split_once(',')?.0)).collect();
+    assert_eq!((code, products), (0, BTreeSet::from(["product", "slurm", "gridengine", "torque"])), "{rows}");
+    let (code, page) = site.visperf(&["job", "report", "--since", "3650d", "--html"]);
+    assert!(code == 0 && page.starts_with("<!DOCTYPE html>") && page.contains("<td>mrossi</td>"), "{page}");
+    // Over TCP no user is known, so no sums are answered.
+    let address = std::fs::read_to_string(site.state().join("listen")).unwrap();
+    let output = command(visperf().unwrap())
+        .args(["job", "report", "--connect", address.lines().next().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && text.contains("over the local socket"), "{text}");
 }
 
 #[test]

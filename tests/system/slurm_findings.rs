@@ -30,15 +30,24 @@ type Made = (&'static str, &'static str, &'static str, &'static str, &'static st
 const FAILED: &str = "failed_process";
 
 /// Jobs by what they were made to do.
-const JOBS: [Made; 20] = [
+const JOBS: [Made; 23] = [
     ("status", "", "python3 -c 'import sys; sys.exit(3)'", FAILED, "python3 ("),
     ("abort", "", "python3 -c 'import os; os.abort()'", FAILED, "signal 6 (SIGABRT)"),
     ("fault", "", "python3 -c 'import ctypes; ctypes.string_at(0)'", FAILED, "signal 11 (SIGSEGV)"),
     ("no command", "", "nosuchcommand", FAILED, "a command was not found"),
     ("no program", "", "/etc/passwd", FAILED, "a command could not be executed"),
-    ("own status", "", "grep nosuch /etc/passwd\nexit 7", FAILED, "slurm_script ("),
+    ("own status", "", "grep nosuch /etc/passwd\nexit 7", FAILED, "batch script"),
     ("probe", "", "grep nosuch /etc/passwd\nsleep 1\npython3 -c 'raise OSError'", FAILED, "python3 ("),
     ("deep", "", "set -e\nsh -c 'python3 -c \"exit(9)\"; exit $?'\necho not reached", FAILED, "python3 ("),
+    (
+        "optional",
+        "",
+        "cp /nosuch . || true\nsleep 2\ncd /nosuch || exit 1",
+        "failed_process idle",
+        "may have chosen",
+    ),
+    ("two", "", "python3 -c 'exit(1)'; rc=$?; grep -q nosuch /etc/passwd; exit $rc", FAILED, "python3 ("),
+    ("below", "", "echo 1 | xargs sh -c 'exit 4'", FAILED, "Before, sh ("),
     ("pipe", "", "set -o pipefail\npython3 -c 'raise OSError' | cat", FAILED, "python3 ("),
     ("killed", "", "kill -9 $$", FAILED, "signal 9 (SIGKILL)"),
     ("step", "", "srun python3 -c 'import sys; sys.exit(5)'", FAILED, "python3 ("),

@@ -45,9 +45,9 @@ pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
     let text = state_file::read(&path, LEN_MAX_BYTES).map_err(|error| {
         let hint = match error.kind() == ErrorKind::PermissionDenied {
             true => format!(
-                "only {} may read it: run the command as one of them, or name the daemon with --connect unix:{}/sensor.sock",
-                owner(folder),
-                folder.display()
+                "only {} may read it: run the command as one of them, or name a socket for other users with --connect unix:PATH \
+                 (a service has /run/visperf/sensor.sock; --socket PATH of a daemon makes one)",
+                owner(folder)
             ),
             false => "name the daemon with --connect HOST:PORT".to_owned(),
         };

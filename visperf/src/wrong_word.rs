@@ -140,6 +140,8 @@ fn meant_value(command: &str, word: &str) -> Option<String> {
     match command {
         _ if !is_plain => None,
         "calls" => meant_state(command, word).or_else(|| Some(chosen(command, word, digits))),
+        "jobs" if word == "show" => Some("visperf job show JOB".to_owned()),
+        "jobs" | "job" if word == "report" => Some("visperf job report".to_owned()),
         "jobs" => Some(meant_state(command, word).unwrap_or_else(|| chosen_job(word, digits))),
         "job" => Some(format!("visperf job show {word}")),
         "events" if is_kind => Some(format!("visperf events --kind {word}")),
@@ -198,6 +200,7 @@ mod tests {
             ("transfers", "visperf calls"),
             ("jobs failed", "visperf jobs --outcome failed"),
             ("jobs 17", "visperf job show 17"),
+            ("jobs show", "visperf job show JOB"),
             ("jobs mrossi", "--user mrossi"),
             ("job 17", "visperf job show 17"),
             ("jobs --partition long", "--queue QUEUE"),

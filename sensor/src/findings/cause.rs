@@ -6,20 +6,17 @@
 
 use super::Known;
 use super::config::Thresholds;
+use super::failed_process;
 use super::job_end::{JobEnd, signal_text, status_text};
 use wire::api::findings::{Finding, FindingKind};
 use wire::api::jobs::Job;
-use wire::call::failed_process::FailedProcess;
 use wire::call::job::Fact;
 use wire::call::usage::{Figure, Usage};
 use wire::event::Outcome;
-use wire::shown::{age, count, share, whole_bytes};
+use wire::shown::{age, count, share, tenths, whole_bytes};
 
 /// Reasons that say no more than that a job failed.
 const SAYS_NOTHING: [&str; 5] = ["NonZeroExitCode", "None", "RaisedSignal", "JobFailed", "Failed"];
-
-/// How long before the end of a job, whose status is unknown, the process may have failed that ended it.
-const JUST_BEFORE_SECS: f64 = 3.0;
 
 pub(super) fn of(known: &Known<'_>, thresholds: &Thresholds) -> Vec<Finding> {
     let Some(outcome) = known.job.outcome else { return Vec::new() };
@@ -58,17 +55,17 @@ fn time_limit(known: &Known<'_>) -> Finding {
 
 fn cancelled(known: &Known<'_>) -> Finding {
     let job = known.job;
-    let by = match (job.product_state.as_str(), job.reason.as_str()) {
-        ("PREEMPTED", _) => "It was ended to make room for another job".to_owned(),
-        (_, "" | "None") => "It was cancelled".to_owned(),
-        (_, reason) => format!("It was cancelled ({reason})"),
+    let by = match job.product_state.as_str() {
+        "PREEMPTED" => "It was ended to make room for another job",
+        _ => "It was cancelled",
     };
     let when = match (job.started, known.ran_secs()) {
         (None, _) => " before it started".to_owned(),
-        (Some(_), Some(ran)) => format!(" after {}", age(ran)),
+        (Some(_), Some(ran)) => format!(" after {}", tenths(ran)),
         (Some(_), None) => String::new(),
     };
-    Finding::new(FindingKind::Cancelled, format!("{by}{when}."))
+    let why = stated(job).map(|reason| format!("; its last reason: {reason}")).unwrap_or_default();
+    Finding::new(FindingKind::Cancelled, format!("{by}{when}{why}."))
 }
 
 fn host_failed(known: &Known<'_>) -> Finding {
@@ -85,7 +82,7 @@ fn host_failed(known: &Known<'_>) -> Finding {
 fn failed(known: &Known<'_>, thresholds: &Thresholds) -> Vec<Finding> {
     let end = JobEnd::of(known.job);
     let mut causes: Vec<Finding> = out_of_memory(known, thresholds).into_iter().collect();
-    causes.extend(failed_process(known, end));
+    causes.extend(failed_process::of(known, end));
     if causes.is_empty() {
         let reason = stated(known.job);
         causes
@@ -137,7 +134,7 @@ fn out_of_memory(known: &Known<'_>, thresholds: &Thresholds) -> Option<Finding> 
             )
         }
     };
-    let used = match (job.usage, job.memory_bytes) {
+    let used = match (job.usage, job.managed_memory_bytes()) {
         (Some(usage), Some(allocated)) => {
             let (peak, allocated) = (whole_bytes(usage.peak_memory_bytes), whole_bytes(allocated));
             format!(": at most {peak} of {allocated}")
@@ -171,29 +168,6 @@ fn is_of_memory(reason: &str) -> bool {
         "oom" => reason.split(|char: char| !char.is_ascii_alphanumeric()).any(|word| word == "oom"),
         words => reason.contains(words),
     })
-}
-
-fn failed_process(known: &Known<'_>, end: JobEnd) -> Option<Finding> {
-    let all = known.usages.iter().flat_map(|usage| usage.failed.iter().map(move |process| (*usage, process)));
-    let is_just_before = |process: &FailedProcess| {
-        let ended = known.call.ended.map(|ended| ended.secs_f64() - process.ended.secs_f64());
-        ended.is_some_and(|before| before.abs() <= JUST_BEFORE_SECS)
-    };
-    let is_it = |process: &FailedProcess| match end.is_unknown() {
-        true => is_just_before(process),
-        false => end.is_of(process.passed_on),
-    };
-    let (usage, process) =
-        all.filter(|(_, process)| is_it(process)).min_by_key(|(_, process)| process.ended)?;
-    let how = match (process.signal(), process.exit_status()) {
-        (Some(signal), _) => format!("was killed by {}", signal_text(signal)),
-        (None, Some(status)) => format!("ended with exit status {status}{}", status_text(status)),
-        (None, None) => "failed".to_owned(),
-    };
-    let FailedProcess { name, pid, .. } = process;
-    let text = format!("Its process {name} ({pid}) on {} {how}.", usage.host);
-    let found = Finding::new(FindingKind::FailedProcess, text);
-    Some(Finding { hosts: vec![usage.host.to_string()], events: vec![usage.line.event.to_string()], ..found })
 }
 
 /// That almost all memory was used, of a job that did not fail for want of it.

@@ -11,7 +11,7 @@ use wire::call::failed_process::passes_on;
 const SLURM_OUT_OF_MEMORY: u8 = 125;
 
 /// Names of signals, with their numbers on Linux (signal(7)).
-const SIGNALS: [(&str, u8); 15] = [
+const SIGNALS: [(&str, u8); 20] = [
     ("HUP", 1),
     ("INT", 2),
     ("QUIT", 3),
@@ -25,8 +25,13 @@ const SIGNALS: [(&str, u8); 15] = [
     ("SEGV", 11),
     ("USR2", 12),
     ("PIPE", 13),
+    ("ALRM", 14),
     ("TERM", 15),
+    ("STKFLT", 16),
     ("XCPU", 24),
+    ("XFSZ", 25),
+    ("VTALRM", 26),
+    ("SYS", 31),
 ];
 
 /// How a job ended.

@@ -8,6 +8,7 @@
 pub mod beside;
 mod cause;
 pub mod config;
+mod failed_process;
 mod job_end;
 mod waste;
 

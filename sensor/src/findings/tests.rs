@@ -91,9 +91,15 @@ impl Made {
         self
     }
 
-    fn failed(mut self, name: &str, code: u32, passed_on: u32, secs: i64) -> Made {
-        let process = FailedProcess { name: name.into(), pid: 42, code, passed_on, ended: at(secs) };
-        self.details().usage.last_mut().expect("a usage").failed.push(process);
+    /// A process that failed, of another parent than all others; the last is given last.
+    fn failed(self, name: &str, code: u32, secs: i64) -> Made {
+        self.child(name, (42, 7), code, secs)
+    }
+
+    /// A process with its number and that of its parent.
+    fn child(mut self, name: &str, (pid, parent): (u32, u32), code: u32, secs: i64) -> Made {
+        let process = FailedProcess { name: name.into(), pid, parent, code, ended: at(secs) };
+        self.details().usage.last_mut().expect("a usage").failed.insert(0, process);
         self
     }
 
@@ -129,7 +135,7 @@ fn nothing_is_said_of_jobs_that_are_well_or_not_known_well() {
         ok().fact(Fact::Cpus, "2").used("wn01", 1000, 4000),
         // A process that is missing may have used the rest.
         ok().used("wn01", 1000, 4000).figure(Figure::Missed, 1),
-        ok().used("wn01", 7800, 4000).failed("grep", ONE, ONE, 1500),
+        ok().used("wn01", 7800, 4000).failed("grep", ONE, 1500),
         ok().used("wn01", 4100, 3000).used("wn02", 3900, 3000),
         // Little memory of a small allocation.
         ok().fact(Fact::Memory, "1073741824").used("wn01", 7800, 20),
@@ -147,34 +153,62 @@ fn nothing_is_said_of_jobs_that_are_well_or_not_known_well() {
 
 #[test]
 fn a_process_is_the_cause_only_if_the_job_ended_as_it_did() {
-    let base = || failed().used("wn01", 7800, 4000).failed("grep", 2 << 8, 2 << 8, 1500);
-    let found = base().failed("python3", ONE, ONE, 1999).ended("1:0", "NonZeroExitCode").findings();
+    let base = || failed().used("wn01", 7800, 4000).failed("grep", 2 << 8, 1500);
+    let found = base().failed("python3", ONE, 1999).ended("1:0", "NonZeroExitCode").findings();
     assert_eq!(explanation(&found), "Its process python3 (42) on wn01 ended with exit status 1.");
     assert_eq!((found.len(), found[0].hosts[0].as_str(), found[0].events.len()), (1, "wn01", 1));
-    let found = base().failed("solver", 11, 139 << 8, 1999).ended("139", "").findings();
-    assert_eq!(explanation(&found), "Its process solver (42) on wn01 was killed by signal 11 (SIGSEGV).");
-    let found = base().failed("sh", 127 << 8, 127 << 8, 1999).ended("127:0", "").findings();
-    assert!(explanation(&found).ends_with("exit status 127: a command was not found."));
+    let found = base().failed("solver", 11, 1999).ended("139", "").findings();
+    assert!(
+        explanation(&found).starts_with("Its process solver (42) on wn01 was killed by signal 11 (SIGSEGV).")
+    );
     assert_eq!(base().ended("3:0", "").kinds(), [FindingKind::ExitCode], "no process ended so");
     assert_eq!(explanation(&base().ended("3:0", "").findings()), "It ended with exit status 3.");
-    let unknown = base().failed("python3", ONE, ONE, 1998);
+    let unknown = base().failed("python3", ONE, 1998);
     assert!(explanation(&unknown.findings()).contains("python3"), "just before the end");
     assert_eq!(base().kinds(), [], "nothing failed just before the end");
     // On the host where it failed first.
-    let two = base().failed("solver", ONE, ONE, 1990).used("wn02", 7800, 0).failed("solver", ONE, ONE, 1980);
+    let two = base().failed("solver", ONE, 1990).used("wn02", 7800, 0).failed("solver", ONE, 1980);
     assert!(explanation(&two.ended("1:0", "").findings()).contains("on wn02"));
 }
 
 #[test]
+fn what_is_not_certain_of_the_process_is_said() {
+    let base = || failed().used("wn01", 7800, 4000);
+    let why = |made: Made, code: &str| explanation(&made.ended(code, "").findings());
+    let script = |made: Made, code: u32| made.child("slurm_script", (10, 1), code, 1999);
+    let found = why(script(base().child("python3", (11, 10), ONE, 1999), ONE), "1:0");
+    assert_eq!(found, "Its process python3 (11) on wn01 ended with exit status 1, and the job with it.");
+    let found = why(script(base().child("grep", (11, 10), ONE, 1995), ONE), "1:0");
+    assert!(
+        found.ends_with("the batch script ended so 4.0s later: it may have chosen that itself."),
+        "{found}"
+    );
+    let both = base().child("python3", (11, 10), ONE, 1998).child("grep", (12, 10), ONE, 1999);
+    let found = why(script(both, ONE), "1:0");
+    assert!(
+        found.starts_with("Its processes python3 (11) and grep (12) on wn01 ended with exit status 1, "),
+        "{found}"
+    );
+    let below = base().child("burn", (12, 11), 4 << 8, 1998).child("xargs", (11, 10), 123 << 8, 1999);
+    let found = why(script(below, 123 << 8), "123:0");
+    assert!(found.ends_with("and the job with it. Before, burn (12) ended with exit status 4."), "{found}");
+    let found = why(script(base().child("slurm_script", (11, 10), 127 << 8, 1999), 127 << 8), "127:0");
+    assert_eq!(found, "Its batch script on wn01 ended with exit status 127: a command was not found.");
+}
+
+#[test]
 fn the_end_that_the_middleware_states_is_the_cause() {
-    let timeout = Made::new(Outcome::Timeout).used("wn01", 7800, 4000).failed("solver", 15, 15, 2000);
+    let timeout = Made::new(Outcome::Timeout).used("wn01", 7800, 4000).failed("solver", 15, 2000);
     assert_eq!(explanation(&timeout.findings()), "It ran for 16m, and its time limit was 60m.");
     let mut cancelled = Made::new(Outcome::Cancelled).fact(Fact::State, "CANCELLED by 1001");
     let found = cancelled.findings();
     assert_eq!(explanation(&found), "It was cancelled after 16m.");
     assert_eq!(found[0].events.len(), 1, "the line of its state");
     (cancelled.call.started, cancelled.call.reason) = (None, "by uid 1001".into());
-    assert_eq!(explanation(&cancelled.findings()), "It was cancelled (by uid 1001) before it started.");
+    assert_eq!(
+        explanation(&cancelled.findings()),
+        "It was cancelled before it started; its last reason: by uid 1001."
+    );
     let host = Made::new(Outcome::NodeFail).ended("", "NodeDown");
     assert_eq!(explanation(&host.findings()), "Its host wn01 failed: NodeDown.");
     let launch = failed().ended("0:0", "JobLaunchFailure");
@@ -185,7 +219,7 @@ fn the_end_that_the_middleware_states_is_the_cause() {
 #[test]
 fn memory_that_is_used_up_is_the_cause_before_the_process_that_was_killed() {
     let killed = failed().used("wn01", 7800, 8190).figure(Figure::MemoryKills, 1);
-    let killed = killed.failed("python3", 9, 137 << 8, 1999).ended("137", "");
+    let killed = killed.failed("python3", 9, 1999).ended("137", "");
     let found = killed.findings();
     assert_eq!(
         explanation(&found),

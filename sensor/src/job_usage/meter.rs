@@ -5,16 +5,16 @@
 //! assigned. A measurement is over when no process has been left for some seconds. What a user can open is bounded.
 //! Not here: reading control groups, writing reports (`worker`).
 
-use super::failures::Failure;
 use super::measurement::{Counters, GroupReading, Measurement, Reading};
 use crate::process::source::View;
 use crate::serving::job_names;
 use crate::serving::job_table::ServedJob;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use wire::call::failed_process::FailedProcess;
 use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
 use wire::time::Time;
@@ -113,7 +113,7 @@ struct Ended {
     /// Whether its input and output count as those of its parent.
     has_parent: bool,
     /// How it failed, if that is known.
-    failure: Option<Failure>,
+    failure: Option<FailedProcess>,
 }
 
 /// Meter of all jobs of a host.
@@ -141,6 +141,8 @@ struct Running {
     freed_next: Option<u64>,
     /// Processes that ended.
     ended: BTreeMap<ProcessKey, Ended>,
+    /// Those that had no end yet and were in no sweep, as their job became known.
+    early: BTreeSet<ProcessKey>,
     /// Their order, with the time in nanoseconds since boot.
     ended_order: VecDeque<(u64, ProcessKey)>,
     /// When the last sweep was, in nanoseconds since boot.

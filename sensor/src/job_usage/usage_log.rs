@@ -46,7 +46,7 @@ impl fmt::Display for Line<'_> {
         write!(f, " evidence={}", if measured.is_proved { "cgroup" } else { "environment" })?;
         write!(f, " by={} started={:.6}", measured.by(), at(measured.started))?;
         write!(f, " figures={}", figures_text(&measured.figures()))?;
-        match measured.failures.causes().as_slice() {
+        match measured.failures.stated().as_slice() {
             [] => Ok(()),
             failed => write!(f, " failed={}", failed_process::text(failed)),
         }

@@ -15,6 +15,8 @@ use wire::api::calls::{CallOrder, CallsParams};
 use wire::api::findings::Finding;
 use wire::api::jobs::{Job, JobParams, JobRecord, Jobs, JobsSearchParams};
 use wire::call::Call;
+use wire::call::job::Fact;
+use wire::event::Outcome;
 use wire::id::DomainName;
 use wire::query::Viewer;
 
@@ -140,11 +142,14 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
         )));
     }
     let limit = NAMED_MAX as u64 + 1;
+    let mut by_alias = None;
     // A number alone is an alias of every job that has it.
     if name.contains(':') {
         let id = Some(name.to_owned());
         let by_id = CallsParams { call: id, jobs_only: true, limit: 1, ..CallsParams::default() };
-        if let Some(call) = known.page(&by_id, &Owners::All).await?.calls.into_iter().next() {
+        by_alias = known.page(&by_id, &Owners::All).await?.calls.into_iter().next();
+        // Slurm gives a task of an array the number of the whole array, too: then several jobs are meant.
+        if let Some(call) = by_alias.take_if(|call| call.id == name || !is_task(call)) {
             return Ok(call);
         }
     }
@@ -160,16 +165,31 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
     let CallPage { calls, .. } = known.page(&by_number, &Owners::All).await?;
     match calls.as_slice() {
         [only] => Ok(only.clone()),
-        [] => Err(Fault::not_found(format!("no job is named {name}"))),
-        several => {
-            let ids: Vec<&str> = several.iter().take(NAMED_MAX).map(|call| call.id.as_str()).collect();
-            let more = if several.len() > NAMED_MAX { ", …" } else { "" };
-            Err(Fault::invalid_params(format!(
-                "job: several jobs have the number {name}; expected the id of one: {}{more}",
-                ids.join(", ")
-            )))
-        }
+        [] => by_alias.ok_or_else(|| {
+            let hint = "visperf jobs --name finds jobs by their names";
+            Fault::not_found(format!("no job has the id or number {name}; {hint}"))
+        }),
+        several => Err(Fault::invalid_params(named_several(name, several))),
     }
+}
+
+/// Text that names jobs with one number, those that did not end well first.
+fn named_several(name: &str, several: &[Call]) -> String {
+    let mut several: Vec<&Call> = several.iter().collect();
+    several.sort_by_key(|call| (call.outcome == Some(Outcome::Ok), call.outcome.is_none()));
+    let state = |call: &Call| call.outcome.map_or(call.state.as_str(), Outcome::as_str);
+    let ids: Vec<String> =
+        several.iter().take(NAMED_MAX).map(|call| format!("{} ({})", call.id, state(call))).collect();
+    let more = if several.len() > NAMED_MAX { ", …" } else { "" };
+    format!(
+        "job: several jobs have the number {name}; expected the id of one: {}{more}; a search by this number lists all",
+        ids.join(", ")
+    )
+}
+
+/// Whether a job is a task of an array.
+fn is_task(call: &Call) -> bool {
+    call.fact(Fact::ArrayTask).is_some()
 }
 
 /// Whether a text before a colon is a product, or a product and a cluster: a number may be a URL.

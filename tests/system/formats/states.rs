@@ -115,8 +115,8 @@ fn job_usage(state: &Path) {
     assert_eq!(boot.len(), 36, "{boot}");
     let [report] = meter.end_all().try_into().expect("one job");
     assert_eq!((report.measured.jobs[0].as_str(), report.measured.processes), ("slurm:77", 4));
-    let [cause] = report.measured.failures.causes().try_into().expect("one failure");
-    assert_eq!((cause.name.as_str(), cause.exit_status()), ("sh", Some(3)));
+    let [failed] = report.measured.failures.stated().try_into().expect("one failure");
+    assert_eq!((failed.name.as_str(), failed.exit_status()), ("sh", Some(3)));
     let figures = report.measured.figures();
     assert!(figures.iter().any(|(figure, amount)| *figure == Figure::CpuTime && *amount > 0), "{figures:?}");
 }

@@ -85,7 +85,7 @@ pub(crate) struct Args {
     /// Sort the jobs that are printed by this, the largest first: of the newest 100, unless --limit says more
     #[arg(long, value_name = "BY", conflicts_with = "oldest")]
     sort: Option<SortBy>,
-    /// Print only the first N of them
+    /// Print only the first N of the sorted jobs; needs --sort
     #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX), requires = "sort")]
     top: Option<u64>,
     /// Print comma-separated values, all columns, times in UTC
@@ -144,8 +144,8 @@ fn note_unknown(args: &Args, client: &mut Client) {
     }
     if unknown > 0 {
         note(&format!(
-            "{} that wait or run may be missing: no log states their user or name yet; --in running and --in waiting \
-             list them",
+            "{}, waiting or running, may be missing: no log states the user or name yet; --in running and --in waiting \
+             list all",
             count(unknown as u64, "job")
         ));
     }
@@ -180,7 +180,7 @@ fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
         let unknown = sorted::sort(&mut items, by, now());
         if unknown > 0 {
             note(&format!(
-                "of {unknown} of the {} jobs that were sorted it is not known; they are last",
+                "of {unknown} of the {} jobs the value to sort by is not known; these are last",
                 items.len()
             ));
         }

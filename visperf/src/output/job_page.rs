@@ -35,14 +35,13 @@ pub(crate) fn print_job(
     output: &mut Output,
 ) -> Result<(), Failure> {
     output.line(&head(&record.job, output))?;
-    for (label, color, text) in record.job.findings.iter().map(|finding| found(finding, &record.explanation))
-    {
-        let label = format!("{label:LABEL_CHARS$}");
-        output.line(&format!(
-            "{}{}",
-            output.paint(Color::Head, &label),
-            output.paint(color, &clean(&text))
-        ))?;
+    for finding in &record.job.findings {
+        let (label, color) = label_of(finding, &record.explanation);
+        let mut label = format!("{label:LABEL_CHARS$}");
+        for line in lines(&clean(&finding.text), output.width()) {
+            output.line(&format!("{}{}", output.paint(Color::Head, &label), output.paint(color, &line)))?;
+            label = " ".repeat(LABEL_CHARS);
+        }
     }
     for (label, text) in rows(&record.job, zone, now) {
         if !text.is_empty() {
@@ -57,15 +56,30 @@ pub(crate) fn print_job(
     print_usage(&record.usage, zone, output)
 }
 
-/// Label, color and text of a finding.
-fn found(finding: &Finding, explanation: &str) -> (&'static str, Color, String) {
-    let (label, color) = match FindingClass::from_word(&finding.class) {
+/// Label and color of a finding.
+fn label_of(finding: &Finding, explanation: &str) -> (&'static str, Color) {
+    match FindingClass::from_word(&finding.class) {
         Some(FindingClass::Cause) if finding.text == explanation => ("why", Color::Bad),
         Some(FindingClass::Cause) => ("also", Color::Bad),
         Some(FindingClass::Waste) => ("waste", Color::Caution),
         Some(FindingClass::Note) | None => ("note", Color::Dim),
-    };
-    (label, color, finding.text.clone())
+    }
+}
+
+/// A sentence as lines behind a label, broken between words.
+fn lines(text: &str, width: Option<usize>) -> Vec<String> {
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(LABEL_CHARS).max(LABEL_CHARS));
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is one");
+        let len = line.chars().count();
+        if len > 0 && len + 1 + word.chars().count() > room {
+            lines.push(word.to_owned());
+        } else {
+            *line = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        }
+    }
+    lines
 }
 
 fn head(job: &Job, output: &Output) -> String {
@@ -106,8 +120,16 @@ fn rows(job: &Job, zone: &TimeZone, now: Time) -> [(&'static str, String); 13] {
         (if job.state == State::Waiting { "requested" } else { "allocated" }, allocated(job)),
         ("used", used(job, zone)),
         ("accounted", accounted(job)),
-        ("reason", clean(&job.reason)),
+        ("reason", reason(job)),
     ]
+}
+
+/// Why it waits or ended, in the text of the middleware.
+fn reason(job: &Job) -> String {
+    match (job.reason.as_str(), job.state) {
+        ("", State::Waiting) => "no log states why it waits".to_owned(),
+        (reason, _) => clean(reason),
+    }
 }
 
 fn whose(job: &Job) -> String {
@@ -125,7 +147,7 @@ fn whose(job: &Job) -> String {
 }
 
 fn member(whole: &str, number: &str) -> String {
-    if whole.is_empty() { String::new() } else { clean(&format!("{number} of {whole}")) }
+    if whole.is_empty() { String::new() } else { clean(&format!("number {number} of {whole}")) }
 }
 
 fn eligible(job: &Job, zone: &TimeZone) -> String {
@@ -160,7 +182,7 @@ fn allocated(job: &Job) -> String {
     join([
         counted(job.cpus, "CPU"),
         counted(job.nodes, "host"),
-        job.memory_bytes.map_or(String::new(), whole_bytes),
+        job.managed_memory_bytes().map_or(String::new(), whole_bytes),
         counted(job.gpus, "GPU"),
     ])
 }
@@ -349,7 +371,7 @@ mod tests {
             ..JobRecord::default()
         };
         let text = printed(&record);
-        let lines: Vec<&str> = text.lines().skip(1).take(5).collect();
+        let shown: Vec<&str> = text.lines().skip(1).take(5).collect();
         let expected = [
             "why        Its memory was used up.",
             "also       Its process ",
@@ -357,8 +379,11 @@ mod tests {
             "note       It waited for 2h.",
             "note       New.",
         ];
-        assert!(lines.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{text}");
+        assert!(shown.iter().zip(expected).all(|(line, start)| line.starts_with(start)), "{text}");
         assert!(!text.contains('\x1b'), "{text:?}");
+        let narrow = lines("It was a long sentence of words", Some(LABEL_CHARS + 12));
+        assert_eq!(narrow, ["It was a", "long", "sentence of", "words"]);
+        assert_eq!(lines("It was.", None), ["It was."]);
     }
 
     #[test]

@@ -44,19 +44,21 @@ const HEADS: [&str; 20] = [
 ];
 
 /// Columns to leave out on a narrow terminal, in this order.
-const SPARED: [&str; 12] = [
+const SPARED: [&str; 14] = [
     "GPUS",
     "MEMORY",
     "ACCOUNT",
     "WAITED",
-    "SUBMITTED",
     "PEAK",
-    "NAME",
-    "FINDINGS",
-    "REASON",
     "WASTED",
     "CPUS",
+    "REASON",
+    "SUBMITTED",
+    "QUEUE",
     "CPU USED",
+    "HOSTS",
+    "NAME",
+    "FINDINGS",
 ];
 
 /// Print a table of jobs, in the zone of this system.
@@ -98,7 +100,7 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         Cell::figure(waited(job, now)),
         Cell::figure(ran(job, now)),
         count(job.cpus),
-        Cell::figure(job.memory_bytes.map_or(String::new(), whole_bytes)),
+        Cell::figure(job.managed_memory_bytes().map_or(String::new(), whole_bytes)),
         count(job.gpus.filter(|gpus| *gpus > 0)),
         Cell::figure(job.usage.map_or(String::new(), cpu_used)),
         Cell::figure(job.usage.and_then(|usage| usage.wasted_cpu_secs).map_or(String::new(), tenths)),

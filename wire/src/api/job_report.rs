@@ -13,8 +13,10 @@ const LIMIT_DEFAULT: u64 = 100;
 
 words!(
     /// What a group of jobs has in common.
+    #[derive(Default)]
     JobGroupBy {
         /// The user.
+        #[default]
         User = "user",
         /// The account that is charged.
         Account = "account",
@@ -54,12 +56,6 @@ pub struct JobReportParams {
     /// Maximum number of groups: those with most allocated CPU time.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
-}
-
-impl Default for JobGroupBy {
-    fn default() -> JobGroupBy {
-        JobGroupBy::User
-    }
 }
 
 impl Default for JobReportParams {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Less allocated memory is none: of hosts whose memory it does not manage, Slurm prints 1 MiB.
-const ALLOCATED_MIN_BYTES: u64 = 16 << 20;
+pub const ALLOCATED_MIN_BYTES: u64 = 16 << 20;
 
 /// Tolerance for the clocks of two daemons, in microseconds.
 const CLOCKS_DIFFER_MICROS: i64 = 2_000_000;
@@ -66,7 +66,7 @@ pub struct HostUsage {
     /// Processes that ended with an error or were killed by a signal. Absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_processes: Option<u64>,
-    /// Of those the ones whose failure others passed on, one for each way to end, the last first; four at most.
+    /// The last of those, the last first; eight at most, and of alike ones of one parent the last alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<FailedProcess>,
     /// What assigns the processes to the job: `cgroup` if the middleware did, else `environment`.
@@ -86,6 +86,8 @@ pub struct FailedProcess {
     pub name: String,
     /// Process id.
     pub pid: u32,
+    /// Process id of its parent.
+    pub parent: u32,
     /// Exit status. Absent if a signal ended it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<u8>,
@@ -155,6 +157,7 @@ impl From<&failed_process::FailedProcess> for FailedProcess {
         FailedProcess {
             name: process.name.to_string(),
             pid: process.pid,
+            parent: process.parent,
             exit_status: process.exit_status(),
             signal: process.signal(),
             ended: UnixTime(process.ended),
@@ -167,9 +170,16 @@ impl From<&failed_process::FailedProcess> for FailedProcess {
 pub fn last_run(call: &Call) -> Vec<&Usage> {
     let Some(details) = &call.details else { return Vec::new() };
     let before = details.runs.last().and_then(|run| run.ended);
-    let is_last = |usage: &&Usage| {
+    let is_after = |usage: &Usage| {
         before.is_none_or(|before| usage.started.micros() >= before.micros() - CLOCKS_DIFFER_MICROS)
     };
+    // Runs may be shorter than clocks differ: then it is of the run that started at about the same time.
+    let is_nearest = |usage: &Usage| {
+        let apart = |started: Time| started.micros().abs_diff(usage.started.micros());
+        let starts = details.runs.iter().filter_map(|run| run.started).map(apart);
+        call.started.is_none_or(|started| starts.min().is_none_or(|other| apart(started) <= other))
+    };
+    let is_last = |usage: &&Usage| is_after(usage) && is_nearest(usage);
     details.usage.iter().filter(is_last).collect()
 }
 
@@ -289,5 +299,9 @@ mod tests {
         let sum = JobUsage::of(&call(earlier, vec![run])).expect("it was measured");
         assert_eq!((sum.hosts, sum.cpu_secs), (2, 200.0));
         assert_eq!(JobUsage::of(&call(Vec::new(), Vec::new())), None);
+
+        let run = Run { started: Some(at(98)), ended: Some(at(99)), ..Run::default() };
+        let short = vec![usage("wn01", (98, 99), 7), usage("wn01", (100, 200), 150)];
+        assert_eq!(JobUsage::of(&call(short, vec![run])).map(|sum| sum.cpu_secs), Some(150.0));
     }
 }

@@ -6,7 +6,7 @@
 use super::calls::{CallOrder, CallsParams};
 use super::events::known_outcome;
 use super::findings::Finding;
-use super::job_usage::{HostUsage, JobUsage};
+use super::job_usage::{ALLOCATED_MIN_BYTES, HostUsage, JobUsage};
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::job::{Fact, JobDetails, Run};
 use crate::call::{self, Authority, State};
@@ -362,6 +362,12 @@ impl From<&call::Call> for Job {
 }
 
 impl Job {
+    /// Allocated memory of all hosts, in bytes; `None` also if the middleware does not manage the memory of its hosts.
+    #[must_use]
+    pub fn managed_memory_bytes(&self) -> Option<u64> {
+        self.memory_bytes.filter(|bytes| *bytes >= ALLOCATED_MIN_BYTES)
+    }
+
     /// What another user may see of it: what `squeue` prints by default, and how it ended.
     #[must_use]
     pub fn reduced(self) -> Job {

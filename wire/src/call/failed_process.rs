@@ -1,10 +1,10 @@
-//! Process of a job that failed, and whose failure others passed on.
+//! Process of a job that failed.
 //!
 //! ```text
-//! python3/4711/256/256/1796032743250000      in a line: name, id, its end, the end passed on, microseconds since 1970
+//! python3/4711/4700/256/1796032743250000     in a line: name, id, that of its parent, its end, microseconds since 1970
 //! ```
 //! Pure. The name is that of the kernel, which every user of the host may read; arguments are not in it.
-//! Not here: which process that is (`sensor::job_usage`).
+//! Not here: which of them are stated (`sensor::job_usage`), and which one ended the job (`sensor::findings`).
 
 use crate::process;
 use crate::time::Time;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Most of them in a line.
-pub const FAILED_MAX: usize = 4;
+pub const FAILED_MAX: usize = 8;
 
 /// Longest name, in bytes: the kernel has 15.
 const NAME_LEN_MAX_BYTES: usize = 64;
@@ -25,10 +25,10 @@ pub struct FailedProcess {
     pub name: CompactString,
     /// Process id.
     pub pid: u32,
+    /// Process id of its parent.
+    pub parent: u32,
     /// How it ended, as wait(2) reports it.
     pub code: u32,
-    /// How the last of its ancestors ended that failed because of it; the same as `code` if none did.
-    pub passed_on: u32,
     /// When it ended.
     pub ended: Time,
 }
@@ -60,9 +60,9 @@ pub const fn passes_on(code: u32, child: u32) -> bool {
 
 impl fmt::Display for FailedProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FailedProcess { name, pid, code, passed_on, ended } = self;
+        let FailedProcess { name, pid, parent, code, ended } = self;
         let is_odd = |char: char| char.is_whitespace() || char.is_control() || matches!(char, '/' | ',');
-        write!(f, "{}/{pid}/{code}/{passed_on}/{}", name.replace(is_odd, "_"), ended.micros())
+        write!(f, "{}/{pid}/{parent}/{code}/{}", name.replace(is_odd, "_"), ended.micros())
     }
 }
 
@@ -83,10 +83,10 @@ fn one(text: &str) -> Option<FailedProcess> {
     let mut parts = text.splitn(5, '/');
     let name = parts.next()?;
     let mut number = || parts.next()?.parse().ok();
-    let (pid, code, passed_on) = (number()?, number()?, number()?);
+    let (pid, parent, code) = (number()?, number()?, number()?);
     let ended = Time::from_micros(parts.next()?.parse().ok()?);
     let is_name = name.len() <= NAME_LEN_MAX_BYTES && !name.contains(char::is_control);
-    is_name.then(|| FailedProcess { name: name.into(), pid, code, passed_on, ended })
+    is_name.then(|| FailedProcess { name: name.into(), pid, parent, code, ended })
 }
 
 #[cfg(test)]
@@ -95,14 +95,14 @@ mod tests {
 
     fn failed(name: &str, code: u32) -> FailedProcess {
         let ended = Time::from_micros(1_796_032_743_250_000);
-        FailedProcess { name: name.into(), pid: 4711, code, passed_on: 256, ended }
+        FailedProcess { name: name.into(), pid: 4711, parent: 4700, code, ended }
     }
 
     #[test]
     fn a_line_has_what_its_reader_reads_whatever_the_name_is() {
         let all = [failed("python3", 256), failed("a b/c,é\n%", 9), failed("", 11)];
         let line = text(&all);
-        assert!(line.starts_with("python3/4711/256/256/1796032743250000,a_b_c_é_%/4711/9/"), "{line}");
+        assert!(line.starts_with("python3/4711/4700/256/1796032743250000,a_b_c_é_%/4711/4700/9/"), "{line}");
         assert_eq!(read(&line), [all[0].clone(), failed("a_b_c_é_%", 9), all[2].clone()]);
         assert_eq!((all[0].exit_status(), all[0].signal()), (Some(1), None));
         assert_eq!((all[1].exit_status(), all[1].signal()), (None, Some(9)));

@@ -90,7 +90,7 @@ pub struct Usage {
     pub is_over: bool,
     /// Amounts, each once; one that is absent is unknown.
     pub figures: Vec<(Figure, u64)>,
-    /// Processes whose failure others passed on, one for each way to end, the last first; few.
+    /// Processes that failed, the last first; few.
     pub failed: Vec<FailedProcess>,
     /// Line that states it.
     pub line: Line,
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(Usage::of_event(&event(&some), id(3)), None, "without {left_out}");
         }
         assert_eq!(usage.failed, []);
-        let failed = [&WHOLE[..], &[("failed", "python3/17/256/256/8000000")]].concat();
+        let failed = [&WHOLE[..], &[("failed", "python3/17/16/256/8000000")]].concat();
         let (_, usage) = Usage::of_event(&event(&failed), id(3)).expect("it is one");
         assert_eq!((usage.failed[0].pid, usage.failed[0].exit_status()), (17, Some(1)));
         let mut message = event(&WHOLE);

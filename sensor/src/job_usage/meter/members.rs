@@ -3,12 +3,13 @@
 //! Pure. Not here: the jobs themselves ([`super`]).
 
 use super::{ENDED_KNOWN_NS, ENDED_MAX, Ended, Job, Member, Meter, Now, Running, key_of};
-use crate::job_usage::failures::Failure;
+use crate::job_usage::failures::failure_of;
 use crate::job_usage::measurement::{Counters, Reading};
 use crate::process::source::View;
 use crate::serving::job_table::ServedJob;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use wire::call::failed_process::FailedProcess;
 use wire::process::delta::PROCESSES_MAX;
 use wire::process::{ProcessKey, State};
 
@@ -19,18 +20,31 @@ impl Meter {
         let (lives, _) = view.lives.since(self.running.lives_next.replace(next).unwrap_or(next));
         for life in lives {
             let (reading, end_ns) = (Reading::of_life(life), life.end_ns.min(now.boot_ns));
-            if !self.end(life.key, reading, end_ns, now) && !self.running.ended.contains_key(&life.key) {
-                let ended = Ended { end_ns, reading, job: None, has_parent: false, failure: None };
-                self.running.remember(life.key, ended, now);
+            if !self.end(life.key, reading, end_ns, now) {
+                self.note_end(life.key, reading, end_ns, now);
             }
-            if let Some(failure) = Failure::of(life, now.time_of(end_ns)) {
+            if let Some(failure) = failure_of(life, now.time_of(end_ns)) {
                 self.take_failure(life.key, failure);
             }
         }
     }
 
+    /// Notes the end of a process that is no member: its job may become known, or was known before its end.
+    fn note_end(&mut self, process: ProcessKey, reading: Option<Reading>, end_ns: u64, now: Now) {
+        self.running.early.remove(&process);
+        let Some(known) = self.running.ended.get_mut(&process) else {
+            let ended = Ended { end_ns, reading, job: None, has_parent: false, failure: None };
+            self.running.remember(process, ended, now);
+            return;
+        };
+        if let (None, Some(number), Some(reading)) = (known.reading, known.job, reading) {
+            (known.reading, known.end_ns) = (Some(reading), end_ns);
+            self.count_used(number, process, now);
+        }
+    }
+
     /// Takes in how a process failed: for its job, once that is known.
-    fn take_failure(&mut self, process: ProcessKey, failure: Failure) {
+    fn take_failure(&mut self, process: ProcessKey, failure: FailedProcess) {
         let Some(ended) = self.running.ended.get_mut(&process) else { return };
         match ended.job {
             Some(number) => {
@@ -48,13 +62,14 @@ impl Meter {
         let from = self.running.freed_next.replace(next).unwrap_or(next);
         for freed in view.lives.freed_since(from) {
             let Some(ended) = self.running.ended.get_mut(&freed.key) else { continue };
-            let before = ended.reading.unwrap_or_default();
+            let (before, was_missed) = (ended.reading.unwrap_or_default(), ended.reading.is_none());
             let counters = before.counters.newest(Counters::from(&freed.usage));
             let peak_bytes = freed.peak_rss_kib.saturating_mul(1024);
             ended.reading = Some(Reading { counters, rss_bytes: peak_bytes, ..before });
             let more = counters.since(before.counters);
             let more = if ended.has_parent { more.without_io() } else { more };
             if let Some(job) = ended.job.and_then(|number| self.job_of(number)) {
+                job.measured.missed -= u64::from(was_missed && job.measured.missed > 0);
                 job.measured.ended = job.measured.ended.plus(more);
                 job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(peak_bytes);
             }
@@ -63,7 +78,7 @@ impl Meter {
 
     /// Takes in what the sweep changed.
     pub(super) fn take_changed(&mut self, view: &View, now: Now) {
-        if self.members.is_empty() {
+        if self.members.is_empty() && self.running.early.is_empty() {
             return;
         }
         for place in view.table.changed().iter().map(|place| *place as usize) {
@@ -78,7 +93,7 @@ impl Meter {
                 self.running.places[place] = None;
             }
             let Some(row) = lives else { continue };
-            if self.update(row.key, Reading::from(row)) {
+            if self.update(row.key, Reading::from(row)) || self.join_early(row.key, Reading::from(row), now) {
                 self.running.set(place, row.key);
             }
         }
@@ -141,6 +156,22 @@ impl Meter {
         measured.lacks_io |= !reading.has_io;
     }
 
+    /// Joins a process whose job was known before a sweep had it; returns whether it is one.
+    fn join_early(&mut self, process: ProcessKey, reading: Reading, now: Now) -> bool {
+        if !self.running.early.remove(&process) {
+            return false;
+        }
+        let Some(number) = self.running.ended.remove(&process).and_then(|ended| ended.job) else {
+            return false;
+        };
+        if let Some(job) = self.job_of(number) {
+            job.measured.processes = job.measured.processes.saturating_sub(1);
+            job.measured.missed = job.measured.missed.saturating_sub(1);
+        }
+        self.join(process, Member { job: number, base: Counters::default(), last: reading }, now);
+        true
+    }
+
     /// Takes in what was read of a member; returns whether it is one.
     fn update(&mut self, process: ProcessKey, reading: Reading) -> bool {
         let Some(member) = self.members.get_mut(&process) else { return false };
@@ -186,33 +217,46 @@ impl Meter {
 
     /// Counts a process that had ended before its job was known.
     fn count_ended(&mut self, number: u64, process: ProcessKey, now: Now) {
-        let parent = self.running.ended.get(&process).and_then(|ended| ended.reading).map(|last| last.parent);
-        let has_parent = parent.is_some_and(|parent| self.has_parent(process, parent, number));
-        let ended = self.running.ended.get_mut(&process).map(|ended| {
-            (ended.job, ended.has_parent) = (Some(number), has_parent);
-            (ended.end_ns, ended.reading, ended.failure.take())
-        });
-        let (ended, failure) = ended.map_or((None, None), |(end_ns, reading, failure)| {
-            (reading.map(|reading| (end_ns, reading)), failure)
-        });
+        if !self.running.ended.contains_key(&process) {
+            // Its end is read next, or else it is in the next sweep.
+            self.running.early.insert(process);
+            let (end_ns, has_parent) = (now.boot_ns, false);
+            let ended = Ended { end_ns, reading: None, job: None, has_parent, failure: None };
+            self.running.remember(process, ended, now);
+        }
+        let Some(ended) = self.running.ended.get_mut(&process) else { return };
+        ended.job = Some(number);
+        let (failure, is_known) = (ended.failure.take(), ended.reading.is_some());
         let Some(job) = self.job_of(number) else { return };
         failure.into_iter().for_each(|failure| job.measured.failures.add(failure));
         job.measured.processes += 1;
         job.measured.started = job.measured.started.min(now.time_of(process.start_ns));
-        match ended {
-            Some((end_ns, reading)) => {
-                let used = if has_parent { reading.counters.without_io() } else { reading.counters };
-                job.measured.ended = job.measured.ended.plus(used);
-                job.measured.lacks_io |= !reading.has_io;
-                job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(reading.rss_bytes);
-                job.measured.until = job.measured.until.max(now.time_of(end_ns));
-            }
-            // It was there at no sweep, and nothing says what it used.
-            None => job.measured.missed += 1,
-        }
+        // It was there at no sweep: unless its end says so, nothing says what it used.
+        job.measured.missed += 1;
         if job.measured.live == 0 {
             job.idle_since_ns = Some(now.boot_ns);
         }
+        if is_known {
+            self.count_used(number, process, now);
+        }
+    }
+
+    /// Counts what a process had used at its end, once that is known.
+    fn count_used(&mut self, number: u64, process: ProcessKey, now: Now) {
+        let ended = self.running.ended.get(&process).and_then(|ended| Some((ended.reading?, ended.end_ns)));
+        let Some((reading, end_ns)) = ended else { return };
+        let has_parent = self.has_parent(process, reading.parent, number);
+        if let Some(ended) = self.running.ended.get_mut(&process) {
+            ended.has_parent = has_parent;
+        }
+        let Some(job) = self.job_of(number) else { return };
+        let used = if has_parent { reading.counters.without_io() } else { reading.counters };
+        let measured = &mut job.measured;
+        measured.missed = measured.missed.saturating_sub(1);
+        measured.ended = measured.ended.plus(used);
+        measured.lacks_io |= !reading.has_io;
+        measured.peak_rss_bytes = measured.peak_rss_bytes.max(reading.rss_bytes);
+        measured.until = measured.until.max(now.time_of(end_ns));
     }
 }
 
@@ -237,6 +281,7 @@ impl Running {
         while self.ended_order.len() > ENDED_MAX || self.ended_order.front().is_some_and(is_old) {
             if let Some((_, oldest)) = self.ended_order.pop_front() {
                 self.ended.remove(&oldest);
+                self.early.remove(&oldest);
             }
         }
     }

@@ -303,7 +303,36 @@ fn failures_count_for_their_job_whether_it_was_known_before_or_not() {
     let reports = host.end();
     let [report] = reports.as_slice() else { panic!("{reports:?}") };
     let failures = &report.measured.failures;
-    let codes: Vec<u32> = failures.causes().iter().map(|cause| cause.code).collect();
+    let codes: Vec<u32> = failures.stated().iter().map(|failed| failed.code).collect();
     assert_eq!((failures.total(), codes), (2, vec![9, 3 << 8]));
     assert_eq!(figures(report, [Figure::Failed; 4])[0], Some(2));
+}
+
+#[test]
+fn a_process_whose_end_is_read_after_its_job_counts_with_its_end() {
+    let mut host = Host::default();
+    host.sweep(&[(1, 1, 10)], vec![(1, served("slurm:7", 1000))]);
+    // It began and ended between two sweeps, and its job was read before its end.
+    host.sweep(&[(1, 1, 10)], vec![(2, served("slurm:7", 1000)), (3, served("slurm:7", 1000))]);
+    host.view.lives.exit(Life { code: 9, ..life(2, 1002, Some(4)) });
+    host.view.lives.exit(life(3, 1002, None));
+    host.sweep(&[(1, 1, 10)], Vec::new());
+    host.freed(3, 5, 1);
+    host.view.lives.exit(life(1, 1003, Some(1)));
+    let reports = host.end();
+    let [report] = reports.as_slice() else { panic!("{reports:?}") };
+    let wanted = [Figure::CpuTime, Figure::Processes, Figure::Missed, Figure::Failed];
+    assert_eq!(figures(report, wanted), [Some(10_000_000), Some(3), None, Some(1)]);
+}
+
+#[test]
+fn a_process_whose_job_is_known_before_a_sweep_has_it_is_measured() {
+    let mut host = Host::default();
+    host.sweep(&[], vec![(1, served("slurm:7", 1000))]);
+    host.sweep(&[(1, 3, 10)], Vec::new());
+    host.sweep(&[(1, 5, 20)], Vec::new());
+    let reports = host.end();
+    let [report] = reports.as_slice() else { panic!("{reports:?}") };
+    let wanted = [Figure::CpuTime, Figure::Processes, Figure::Missed, Figure::PeakMemory];
+    assert_eq!(figures(report, wanted), [Some(5_000_000), Some(1), None, Some(20 << 20)]);
 }
