@@ -1,11 +1,11 @@
-//! Calls in the store: how fast they are stored, how much space they take, and how long the first page of each
-//! filter takes.
+//! Jobs in the store: how fast they are stored, how much space they take, how long the first page of each filter takes,
+//! and all pages.
 //!
 //! `VISPERF_CALLS=10000000` sets how many; 200,000 by default.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
 
-use call_store::answer::Owners;
+use call_store::answer::{Owners, Place};
 use call_store::store::{CallLimit, CallStore};
 use compact_str::format_compact;
 use fastrand::Rng;
@@ -13,8 +13,12 @@ use log_filters::join::changes::CallChanges;
 use std::time::{Duration, Instant};
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
-use wire::call::{Call, State, StoredCall};
-use wire::event::Outcome;
+use wire::call::failed_process::FailedProcess;
+use wire::call::job::{Fact, JobDetails, Line, Statement};
+use wire::call::usage::{Figure, MeasuredBy, Usage};
+use wire::call::{Authority, Call, State, StoredCall};
+use wire::event::{Id, Outcome};
+use wire::id::{Generation, SensorKey};
 use wire::report::calls::FetchCalls;
 use wire::time::Time;
 
@@ -54,12 +58,67 @@ fn call(rng: &mut Rng, number: u64) -> StoredCall {
         events: 4,
         details: None,
     };
-    StoredCall { first: call.submitted.unwrap(), aliases: Vec::new(), call }
+    let details = Some(Box::new(details(rng, &call)));
+    StoredCall { first: call.submitted.unwrap(), aliases: Vec::new(), call: Call { details, ..call } }
+}
+
+fn line(rng: &mut Rng, time: Time) -> Line {
+    let event = Id {
+        sensor: SensorKey(rng.u64(..)),
+        generation: Generation(1),
+        offset: rng.u64(0..1 << 32),
+        number: 0,
+    };
+    Line { event, time }
+}
+
+/// What Slurm's logs state of a job, and its usage on each host.
+fn details(rng: &mut Rng, call: &Call) -> JobDetails {
+    let ended = call.ended.unwrap();
+    let number = |number: u32| format_compact!("{number}");
+    let facts = [
+        (Fact::Account, format_compact!("account{}", rng.u32(0..40))),
+        (Fact::Queue, format_compact!("queue{}", rng.u32(0..8))),
+        (Fact::Qos, "normal".into()),
+        (Fact::Uid, number(rng.u32(1000..1200))),
+        (Fact::Cpus, number(rng.u32(1..129))),
+        (Fact::Nodes, number(2)),
+        (Fact::Memory, format_compact!("{}", rng.u64(1..256) << 30)),
+        (Fact::TimeLimit, number(86_400)),
+        (Fact::Eligible, format_compact!("{}", ended.micros() / 1_000_000 - 700)),
+        (Fact::State, "COMPLETED".into()),
+    ];
+    let state = |(fact, value)| Statement { fact, value, by: Authority::Accounting, line: 0 };
+    let usage = call.hosts.iter().map(|host| Usage {
+        host: host.clone(),
+        user: call.user.clone(),
+        uid: 1000,
+        is_proved: true,
+        by: MeasuredBy::ControlGroup,
+        started: call.started.unwrap(),
+        until: ended,
+        is_over: true,
+        figures: Figure::ALL.iter().take(10).map(|figure| (*figure, rng.u64(0..1 << 34))).collect(),
+        failed: failed(call.outcome, ended),
+        line: line(rng, ended),
+    });
+    let usage = usage.collect();
+    let facts = facts.into_iter().map(state).collect();
+    JobDetails { facts, lines: vec![line(rng, ended)], usage, ..JobDetails::default() }
+}
+
+fn failed(outcome: Option<Outcome>, ended: Time) -> Vec<FailedProcess> {
+    let failed = |name: &str| FailedProcess { name: name.into(), pid: 4711, parent: 4700, code: 256, ended };
+    match outcome {
+        Some(Outcome::Failed) => vec![failed("slurm_script"), failed("python3")],
+        _ => Vec::new(),
+    }
 }
 
 fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {
-    let all = CallsParams::default();
+    let all = CallsParams { jobs_only: true, ..CallsParams::default() };
     let middle = UnixTime(Time::from_micros((START_SECS + i64::try_from(count).unwrap() * 5) * 1_000_000));
+    let later = UnixTime(middle.0.plus(Duration::from_secs(30 * 86_400)));
     let text = |text: &str| Some(text.to_owned());
     vec![
         ("newest", all.clone()),
@@ -72,6 +131,12 @@ fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {
         ("user with many", CallsParams { user: text("user3"), ..all.clone() }),
         ("user with few", CallsParams { user: text("user199"), ..all.clone() }),
         ("user with none", CallsParams { user: text("root"), ..all.clone() }),
+        (
+            "user in 30 days",
+            CallsParams { user: text("user3"), since: Some(middle), until: Some(later), ..all.clone() },
+        ),
+        ("account", CallsParams { account: text("account7"), ..all.clone() }),
+        ("queue", CallsParams { queue: text("queue3"), ..all.clone() }),
         ("host", CallsParams { on_host: text("wn123"), ..all.clone() }),
         ("name", CallsParams { name: text("program-5"), ..all.clone() }),
         ("name pattern, some", CallsParams { name: text("program-99*"), ..all.clone() }),
@@ -126,7 +191,24 @@ async fn measure(count: u64) {
             millis(times[ROUNDS - 1])
         );
     }
+    measure_all_pages(&store, count).await;
     measure_copy(&store, count).await;
+}
+
+/// Reads all jobs, in pages as a report does.
+async fn measure_all_pages(store: &CallStore, count: u64) {
+    let params = CallsParams { jobs_only: true, state: Some(State::Ended), ..CallsParams::default() };
+    let (mut place, mut read, started) = (None, 0, Instant::now());
+    loop {
+        let page = store.page(&params, &Owners::All, place.as_ref(), 10_001).await.unwrap();
+        read += page.calls.len() as u64;
+        let Some(last) = page.calls.last().filter(|_| page.calls.len() > 10_000) else { break };
+        place = Some(Place { latest: last.latest(), id: last.id.clone() });
+    }
+    assert_eq!(read, count);
+    #[allow(clippy::cast_precision_loss)]
+    let rate = count as f64 / started.elapsed().as_secs_f64();
+    println!("all pages of 10,000: {rate:.0} jobs a second");
 }
 
 /// Copies a store, in answers of a quarter of a MiB as a standby requests them; then that nothing follows.

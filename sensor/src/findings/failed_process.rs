@@ -52,6 +52,8 @@ struct Ended<'a> {
     last: &'a FailedProcess,
     /// The one below it that failed first.
     first: &'a FailedProcess,
+    /// How long before the last its child ended that it passed on, in seconds.
+    gap_secs: f64,
     /// Others that ended so beside the first.
     beside: Vec<&'a FailedProcess>,
 }
@@ -60,7 +62,7 @@ struct Ended<'a> {
 pub(super) fn of(known: &Known<'_>, end: JobEnd) -> Option<Finding> {
     let all = known.usages.iter().filter_map(|usage| ended(known, usage, end));
     let ended = all.min_by_key(|ended| ended.first.ended)?;
-    let Ended { usage, last, first, ref beside } = ended;
+    let Ended { usage, last, first, gap_secs, ref beside } = ended;
     let mut text = match beside.as_slice() {
         [] => format!("{} on {} {}", subject(known, first), usage.host, how(first)),
         several => {
@@ -74,12 +76,11 @@ pub(super) fn of(known: &Known<'_>, end: JobEnd) -> Option<Finding> {
             )
         }
     };
-    let gap = secs_between(first, last);
-    if gap > SCRIPT_ENDS_AFTER_SECS {
+    if gap_secs > SCRIPT_ENDS_AFTER_SECS {
         let last = object(known, last);
         text.push_str(&format!(
             ", and {last} ended so {} later: it may have chosen that itself",
-            tenths(gap)
+            tenths(gap_secs)
         ));
     } else if first != last {
         text.push_str(", and the job with it");
@@ -109,9 +110,12 @@ fn ended<'a>(known: &Known<'_>, usage: &'a Usage, end: JobEnd) -> Option<Ended<'
     while let Some((next, others)) = below(first, &usage.failed) {
         (first, beside) = (next, others);
     }
-    // A shell that cannot execute a command ends so in a process of its own first.
-    let first = if is_script(known, first) { last } else { first };
-    Some(Ended { usage, last, first, beside })
+    if is_script(known, first) {
+        // A shell that cannot execute a command ends so in a process of its own first.
+        return Some(Ended { usage, last, first: last, gap_secs: 0.0, beside: Vec::new() });
+    }
+    let gap_secs = below(last, &usage.failed).map_or(0.0, |(child, _)| secs_between(child, last));
+    Some(Ended { usage, last, first, gap_secs, beside })
 }
 
 /// The failure below `failure` that it passed on, the last one, and others that it may have passed on as well.
@@ -144,7 +148,7 @@ fn passes_on_otherwise(known: &Known<'_>, process: &FailedProcess) -> bool {
 
 /// Other failures before the end, the last ones.
 fn before<'a>(known: &Known<'_>, ended: &Ended<'a>) -> Vec<&'a FailedProcess> {
-    let Ended { usage, last, first, beside } = ended;
+    let Ended { usage, last, first, beside, .. } = ended;
     let is_named = |one: &FailedProcess| one == *first || beside.contains(&one);
     let is_between = |one: &FailedProcess| passes_on(last.code, one.code) && one.ended >= first.ended;
     let others = usage.failed.iter().filter(|one| one.ended <= last.ended && *one != *last);

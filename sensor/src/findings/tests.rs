@@ -183,6 +183,9 @@ fn what_is_not_certain_of_the_process_is_said() {
         found.ends_with("the batch script ended so 4.0s later: it may have chosen that itself."),
         "{found}"
     );
+    let step = base().child("solver", (21, 20), ONE, 1995).child("srun", (11, 10), ONE, 1999);
+    let found = why(script(step, ONE), "1:0");
+    assert_eq!(found, "Its process solver (21) on wn01 ended with exit status 1, and the job with it.");
     let both = base().child("python3", (11, 10), ONE, 1998).child("grep", (12, 10), ONE, 1999);
     let found = why(script(both, ONE), "1:0");
     assert!(

@@ -25,6 +25,7 @@ const PAGE_HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta char
 <style>\nbody { font: 15px/1.4 sans-serif; margin: 2em; color: #222; }\ntable { border-collapse: collapse; }\n\
 th, td { padding: .3em .8em; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }\n\
 th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }\nth { border-bottom: 2px solid #888; }\n\
+td:last-child { white-space: normal; }\nth:first-child { text-transform: capitalize; }\n\
 tr.total td { font-weight: bold; }\nspan.bar { display: inline-block; width: 8em; height: .7em; background: #e4e4e4; }\n\
 span.bar span { display: block; height: 100%; background: #2a7ab0; }\n</style>\n</head>\n<body>\n";
 
