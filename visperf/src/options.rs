@@ -86,6 +86,23 @@ pub(crate) struct Between {
     pub(crate) until: Option<Time>,
 }
 
+/// Whose jobs, and where they were submitted to.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct OfJobs {
+    /// Only jobs of this user: a name, or the number printed as `uid 1000`
+    #[arg(long, value_name = "USER", value_parser = user)]
+    pub(crate) user: Option<String>,
+    /// Only jobs that are charged to this account
+    #[arg(short = 'A', long, value_name = "ACCOUNT", value_parser = chosen)]
+    pub(crate) charged_to: Option<String>,
+    /// Only jobs of this queue or partition
+    #[arg(long, value_name = "QUEUE", value_parser = chosen)]
+    pub(crate) queue: Option<String>,
+    /// Only jobs to which their user gave this name; * matches any characters
+    #[arg(long, value_name = "NAME", value_parser = chosen)]
+    pub(crate) name: Option<String>,
+}
+
 /// Value parser for names to select by. An empty one is refused: it would select what has no name, or
 /// everything.
 ///

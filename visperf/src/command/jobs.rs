@@ -11,7 +11,7 @@ use crate::command::pages::Pages;
 use crate::command::query::{LIMIT_MAX, note_missing, print_typed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
-use crate::options::{Between, OfDomain, Query, chosen, user, whole};
+use crate::options::{Between, OfDomain, OfJobs, Query, chosen, whole};
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
@@ -50,18 +50,8 @@ pub(crate) struct Args {
     /// Only jobs with this outcome; may be repeated
     #[arg(long, value_name = "OUTCOME", value_parser = outcomes())]
     outcome: Vec<Outcome>,
-    /// Only jobs of this user: a name, or the number printed as `uid 1000`
-    #[arg(long, value_name = "USER", value_parser = user)]
-    user: Option<String>,
-    /// Only jobs that are charged to this account
-    #[arg(short = 'A', long, value_name = "ACCOUNT", value_parser = chosen)]
-    charged_to: Option<String>,
-    /// Only jobs of this queue or partition
-    #[arg(long, value_name = "QUEUE", value_parser = chosen)]
-    queue: Option<String>,
-    /// Only jobs to which their user gave this name; * matches any characters
-    #[arg(long, value_name = "NAME", value_parser = chosen)]
-    name: Option<String>,
+    #[command(flatten)]
+    of: OfJobs,
     /// Only jobs that ran on this host
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Option<String>,
@@ -127,7 +117,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// Notes jobs that a search by user or name leaves out, as no log states these before the end.
 fn note_unknown(args: &Args, client: &mut Client) {
     let is_for_programs = args.query.json || args.csv || args.format.is_some();
-    if is_for_programs || (args.user.is_none() && args.name.is_none()) {
+    if is_for_programs || (args.of.user.is_none() && args.of.name.is_none()) {
         return;
     }
     let states = [State::Waiting, State::Running].into_iter();
@@ -138,7 +128,7 @@ fn note_unknown(args: &Args, client: &mut Client) {
         // It is a note beside an answer: without it the answer is as good.
         let Ok(answer) = client.request(&open, &args.whose.about(), PATIENCE) else { return };
         let lacks = |job: &&Job| {
-            (args.user.is_some() && job.user.is_empty()) || (args.name.is_some() && job.name.is_empty())
+            (args.of.user.is_some() && job.user.is_empty()) || (args.of.name.is_some() && job.name.is_empty())
         };
         unknown += answer.typed.jobs.iter().filter(lacks).count();
     }
@@ -210,10 +200,10 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
     JobsSearchParams {
         id,
         job,
-        name: args.name.clone(),
-        user: args.user.clone(),
-        account: args.charged_to.clone(),
-        queue: args.queue.clone(),
+        name: args.of.name.clone(),
+        user: args.of.user.clone(),
+        account: args.of.charged_to.clone(),
+        queue: args.of.queue.clone(),
         on_host: args.host.clone(),
         state: args.within,
         outcome: args.outcome.clone(),

@@ -6,7 +6,7 @@ use crate::client::{Client, PATIENCE};
 use crate::command::calls::note_end_of_past;
 use crate::command::query::note_missing;
 use crate::exit::Failure;
-use crate::options::{Between, OfDomain, Query, chosen, user, whole};
+use crate::options::{Between, OfDomain, OfJobs, Query, whole};
 use crate::output::job_report::{print_csv, print_html, print_report};
 use crate::output::times::{self, to_second};
 use crate::output::{Output, note};
@@ -41,18 +41,8 @@ pub(crate) struct Args {
     /// What the jobs of a line have in common
     #[arg(long, value_name = "WHAT", default_value = "user")]
     by: By,
-    /// Only jobs of this user: a name, or the number printed as `uid 1000`
-    #[arg(long, value_name = "USER", value_parser = user)]
-    user: Option<String>,
-    /// Only jobs that are charged to this account
-    #[arg(short = 'A', long, value_name = "ACCOUNT", value_parser = chosen)]
-    charged_to: Option<String>,
-    /// Only jobs of this queue or partition
-    #[arg(long, value_name = "QUEUE", value_parser = chosen)]
-    queue: Option<String>,
-    /// Only jobs to which their user gave this name; * matches any characters
-    #[arg(long, value_name = "NAME", value_parser = chosen)]
-    name: Option<String>,
+    #[command(flatten)]
+    of: OfJobs,
     #[command(flatten)]
     between: Between,
     /// Print only the N lines with most CPU hours; the total has all
@@ -110,10 +100,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         args.between.since.unwrap_or_else(|| args.between.until.unwrap_or_else(times::now).minus(SPAN));
     let params = JobReportParams {
         by: args.by.into(),
-        user: args.user.clone(),
-        account: args.charged_to.clone(),
-        queue: args.queue.clone(),
-        name: args.name.clone(),
+        user: args.of.user.clone(),
+        account: args.of.charged_to.clone(),
+        queue: args.of.queue.clone(),
+        name: args.of.name.clone(),
         since: Some(UnixTime(since)),
         until: args.between.until.map(UnixTime),
         limit: args.top,
