@@ -54,12 +54,6 @@ impl JobSums {
         self.oldest
     }
 
-    /// Number of jobs.
-    #[must_use]
-    pub fn jobs(&self) -> u64 {
-        self.total.sum.jobs
-    }
-
     /// Returns the groups with most allocated CPU time, how many there are besides, and the sum of all.
     #[must_use]
     pub fn shown(self, limit: usize) -> (Vec<JobGroup>, u64, JobGroup) {

@@ -13,7 +13,7 @@ use wire::api::jobs::Job;
 use wire::call::job::Fact;
 use wire::call::usage::{Figure, Usage};
 use wire::event::Outcome;
-use wire::shown::{age, count, share, tenths, whole_bytes};
+use wire::shown::{age, count, tenths, whole_bytes};
 
 /// Reasons that say no more than that a job failed.
 const SAYS_NOTHING: [&str; 5] = ["NonZeroExitCode", "None", "RaisedSignal", "JobFailed", "Failed"];
@@ -167,16 +167,5 @@ fn is_of_memory(reason: &str) -> bool {
         // Not as a part of other words.
         "oom" => reason.split(|char: char| !char.is_ascii_alphanumeric()).any(|word| word == "oom"),
         words => reason.contains(words),
-    })
-}
-
-/// That almost all memory was used, of a job that did not fail for want of it.
-pub(super) fn near_limit(known: &Known<'_>, thresholds: &Thresholds) -> Option<Finding> {
-    let value = known.job.usage?.memory_efficiency?;
-    (value >= thresholds.memory_near_limit).then(|| {
-        let peak = known.job.usage.map_or(0, |usage| usage.peak_memory_bytes);
-        let text = format!("It used {} of its memory ({}).", share(value), whole_bytes(peak));
-        let found = Finding::new(FindingKind::MemoryNearLimit, text);
-        Finding { value: Some(value), threshold: Some(thresholds.memory_near_limit), ..found }
     })
 }

@@ -105,16 +105,17 @@ fn ended<'a>(known: &Known<'_>, usage: &'a Usage, end: JobEnd) -> Option<Ended<'
         false => end.is_of(process.code),
     };
     let last = usage.failed.iter().find(is_it)?;
-    let (mut first, mut beside) = (last, Vec::new());
+    let (mut first, mut beside, mut child) = (last, Vec::new(), None);
     // Each step leads to one that is listed later, so this ends.
     while let Some((next, others)) = below(first, &usage.failed) {
         (first, beside) = (next, others);
+        child.get_or_insert(next);
     }
     if is_script(known, first) {
         // A shell that cannot execute a command ends so in a process of its own first.
         return Some(Ended { usage, last, first: last, gap_secs: 0.0, beside: Vec::new() });
     }
-    let gap_secs = below(last, &usage.failed).map_or(0.0, |(child, _)| secs_between(child, last));
+    let gap_secs = child.map_or(0.0, |child| secs_between(child, last));
     Some(Ended { usage, last, first, gap_secs, beside })
 }
 

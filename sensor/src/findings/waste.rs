@@ -5,7 +5,6 @@
 //! Not here: why it failed (`cause`).
 
 use super::Known;
-use super::cause::near_limit;
 use super::config::Thresholds;
 use wire::api::findings::{Finding, FindingKind};
 use wire::api::job_usage::JobUsage;
@@ -43,7 +42,7 @@ pub(super) fn of(known: &Known<'_>, thresholds: &Thresholds) -> Vec<Finding> {
         throttled(known, ran_secs, thresholds),
         system_time(known, usage, thresholds),
         unused_memory(known, usage, thresholds),
-        Some(()).filter(|()| is_memory_exact(known)).and_then(|()| near_limit(known, thresholds)),
+        near_limit(known, usage, thresholds),
     ];
     all.into_iter().flatten().map(with_evidence).collect()
 }
@@ -139,6 +138,16 @@ fn unused_memory(known: &Known<'_>, usage: JobUsage, thresholds: &Thresholds) ->
         let (peak, allocated) = (whole_bytes(usage.peak_memory_bytes), whole_bytes(allocated));
         let text = format!("It used {} of its memory: at most {peak} of {allocated}.", share(part));
         compared(FindingKind::MemoryUnused, text, part, thresholds.memory_unused)
+    })
+}
+
+/// It used almost all of its memory.
+fn near_limit(known: &Known<'_>, usage: JobUsage, thresholds: &Thresholds) -> Option<Finding> {
+    let part = usage.memory_efficiency.filter(|_| is_memory_exact(known))?;
+    (part >= thresholds.memory_near_limit).then(|| {
+        let peak = whole_bytes(usage.peak_memory_bytes);
+        let text = format!("It used {} of its memory ({peak}).", share(part));
+        compared(FindingKind::MemoryNearLimit, text, part, thresholds.memory_near_limit)
     })
 }
 

@@ -88,15 +88,10 @@ impl KnownJobs {
         };
         let mut found = Vec::new();
         if let Some(started) = call.started.filter(|_| !queue.is_empty()) {
-            let (queue, until) = (Some(queue.to_owned()), Some(UnixTime(started)));
-            let of_queue = CallsParams { queue, until, ..others.clone() };
+            let (of_this, until) = (Some(queue.to_owned()), Some(UnixTime(started)));
+            let of_queue = CallsParams { queue: of_this, until, ..others.clone() };
             let page = self.calls.page(&of_queue, &Owners::All).await?;
-            found.extend(beside::long_wait(
-                call,
-                of_queue.queue.as_deref().unwrap_or(""),
-                &page.calls,
-                &self.thresholds,
-            ));
+            found.extend(beside::long_wait(call, queue, &page.calls, &self.thresholds));
         }
         let is_named = !call.name.is_empty() && !call.user.is_empty();
         if let Some(ended) = call.ended.filter(|_| is_named) {
