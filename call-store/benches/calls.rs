@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
 
-use call_store::answer::{Owners, Place};
+use call_store::answer::{Place, Query};
 use call_store::store::{CallLimit, CallStore};
 use compact_str::format_compact;
 use fastrand::Rng;
@@ -13,6 +13,7 @@ use log_filters::join::changes::CallChanges;
 use std::time::{Duration, Instant};
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::job_amount::{ByAmount, JobAmount, conditions};
 use wire::call::failed_process::FailedProcess;
 use wire::call::job::{Fact, JobDetails, Line, Statement};
 use wire::call::usage::{Figure, MeasuredBy, Usage};
@@ -115,6 +116,25 @@ fn failed(outcome: Option<Outcome>, ended: Time) -> Vec<FailedProcess> {
     }
 }
 
+/// Searches by amounts, of all jobs and of a user's.
+fn by_amount() -> Vec<(&'static str, Option<&'static str>, ByAmount)> {
+    let by = |text: &str, sort| {
+        let conditions = if text.is_empty() { Vec::new() } else { conditions(text).unwrap() };
+        ByAmount { conditions, sort }
+    };
+    let wasted = Some(JobAmount::Wasted);
+    vec![
+        ("where, many fit", None, by("cpu_efficiency < 20 %", None)),
+        ("where, some fit", None, by("cpu_efficiency < 20 % and cpus = 7", None)),
+        ("where, few fit", None, by("cpu_efficiency < 20 % and cpus = 7 and memory = 9 GiB", None)),
+        ("where, none fits", None, by("tries > 9 and peak_memory > 1 GiB", None)),
+        ("most wasted", None, by("", wasted)),
+        ("most wasted, where", None, by("cpus = 7 and ran < 1h", wasted)),
+        ("user, where", Some("user3"), by("cpu_efficiency < 20 %", None)),
+        ("user, most wasted", Some("user3"), by("", wasted)),
+    ]
+}
+
 fn queries(count: u64) -> Vec<(&'static str, CallsParams)> {
     let all = CallsParams { jobs_only: true, ..CallsParams::default() };
     let middle = UnixTime(Time::from_micros((START_SECS + i64::try_from(count).unwrap() * 5) * 1_000_000));
@@ -168,31 +188,39 @@ async fn measure(count: u64) {
     #[allow(clippy::cast_precision_loss)]
     let (rate, each) = (count as f64 / took.as_secs_f64(), bytes as f64 / count as f64);
     println!("{count} calls: {rate:.0} stored a second, {each:.0} bytes a call");
-    println!("first page of 1000, with the count up to 10,000: median and maximum of {ROUNDS}");
-    for (what, params) in queries(count) {
-        let mut times = Vec::new();
-        let mut answer = String::new();
-        for _ in 0..ROUNDS {
-            let started = Instant::now();
-            let page = store.page(&params, &Owners::All, None, 1000).await;
-            times.push(started.elapsed());
-            answer = match page {
-                Ok(page) => {
-                    format!("{} of {}{}", page.calls.len(), page.total, if page.is_more { "+" } else { "" })
-                }
-                Err(error) => error.to_string(),
-            };
+    for limit in [100, 1000] {
+        println!("first page of {limit}, with the count up to 10,000: median and maximum of {ROUNDS}");
+        for (what, params) in queries(count) {
+            measure_page(&store, what, Query::of_all(&params), limit).await;
         }
-        times.sort();
-        let millis = |time: Duration| time.as_secs_f64() * 1e3;
-        println!(
-            "  {what:20} {:8.2} ms {:8.2} ms  {answer}",
-            millis(times[ROUNDS / 2]),
-            millis(times[ROUNDS - 1])
-        );
+        for (what, user, by) in by_amount() {
+            let params =
+                CallsParams { user: user.map(str::to_owned), jobs_only: true, ..CallsParams::default() };
+            measure_page(&store, what, Query { by: &by, ..Query::of_all(&params) }, limit).await;
+        }
     }
     measure_all_pages(&store, count).await;
     measure_copy(&store, count).await;
+}
+
+async fn measure_page(store: &CallStore, what: &str, query: Query<'_>, limit: usize) {
+    let mut times = Vec::new();
+    let mut answer = String::new();
+    for _ in 0..ROUNDS {
+        let started = Instant::now();
+        let page = store.page(query, None, limit).await;
+        times.push(started.elapsed());
+        answer = match page {
+            Ok(page) => {
+                format!("{} of {}{}", page.calls.len(), page.total, if page.is_more { "+" } else { "" })
+            }
+            Err(error) => error.to_string(),
+        };
+    }
+    times.sort();
+    let millis = |time: Duration| time.as_secs_f64() * 1e3;
+    let (median, most) = (millis(times[ROUNDS / 2]), millis(times[ROUNDS - 1]));
+    println!("  {what:20} {median:8.2} ms {most:8.2} ms  {answer}");
 }
 
 /// Reads all jobs, in pages as a report does.
@@ -200,7 +228,7 @@ async fn measure_all_pages(store: &CallStore, count: u64) {
     let params = CallsParams { jobs_only: true, state: Some(State::Ended), ..CallsParams::default() };
     let (mut place, mut read, started) = (None, 0, Instant::now());
     loop {
-        let page = store.page(&params, &Owners::All, place.as_ref(), 10_001).await.unwrap();
+        let page = store.page(Query::of_all(&params), place.as_ref(), 10_001).await.unwrap();
         read += page.calls.len() as u64;
         let Some(last) = page.calls.last().filter(|_| page.calls.len() > 10_000) else { break };
         place = Some(Place { latest: last.latest(), id: last.id.clone() });

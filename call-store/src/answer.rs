@@ -3,6 +3,8 @@
 //! Pure. Not here: how they are found (`store`).
 
 use compact_str::CompactString;
+use wire::api::calls::CallsParams;
+use wire::api::job_amount::ByAmount;
 use wire::call::Call;
 use wire::time::Time;
 
@@ -42,6 +44,33 @@ impl Owners {
             Owners::All => true,
             Owners::Only(names) => names.iter().any(|name| name == user),
         }
+    }
+}
+
+/// What is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<'a> {
+    /// Filters and order; the limit and the cursor are not looked at.
+    pub params: &'a CallsParams,
+    /// Amounts to choose and sort by; if any, only jobs match.
+    pub by: &'a ByAmount,
+    /// Whose calls.
+    pub owners: &'a Owners,
+}
+
+static NO_AMOUNT: ByAmount = ByAmount { conditions: Vec::new(), sort: None };
+
+impl<'a> Query<'a> {
+    /// Reads matching calls of all users, whatever their amounts.
+    #[must_use]
+    pub fn of_all(params: &'a CallsParams) -> Query<'a> {
+        Query::of(params, &Owners::All)
+    }
+
+    /// Reads matching calls of these users, whatever their amounts.
+    #[must_use]
+    pub fn of(params: &'a CallsParams, owners: &'a Owners) -> Query<'a> {
+        Query { params, by: &NO_AMOUNT, owners }
     }
 }
 

@@ -13,11 +13,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Changes of the schema, each once and for ever.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     ("calls", include_str!("schema_1_calls.sql")),
     ("copies", include_str!("schema_2_copies.sql")),
     ("filters", include_str!("schema_3_filters.sql")),
     ("jobs", include_str!("schema_4_jobs.sql")),
+    ("amounts", include_str!("schema_5_amounts.sql")),
 ];
 
 /// Size of a page of the database, in bytes.

@@ -2,10 +2,11 @@
 //!
 //! Pure. Not here: running it (`store`).
 
-use crate::answer::{Owners, Place};
+use crate::answer::{Owners, Place, Query};
 use crate::row::COLUMNS;
 use sqlx::{QueryBuilder, Sqlite};
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::job_amount::{Condition, JobAmount};
 use wire::call::State;
 use wire::event::Outcome;
 use wire::name_match::{has_wildcard, is_wildcard};
@@ -26,19 +27,13 @@ const BY_QUEUE: &str = "call_by_queue";
 const BY_USER: &str = "call_by_user";
 const NOT_OK: &str = "call_not_ok";
 
-/// What is read.
-#[derive(Clone, Copy)]
-pub(crate) struct Query<'a> {
-    /// The limit and the cursor are not looked at.
-    pub(crate) params: &'a CallsParams,
-    pub(crate) owners: &'a Owners,
-}
-
 /// Where rows are read, in the order of their latest time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// All calls.
     Time,
+    /// All jobs, by their amounts.
+    Amounts,
     /// Calls that have not ended, as far as anything showed.
     NotEnded,
     /// The rows of an index that have this value, in this column.
@@ -54,7 +49,7 @@ pub(crate) enum Source {
 /// Returns the sources whose rows together are all that may match. `names` are the known names that match the
 /// pattern of the query, if these are few.
 pub(crate) fn sources(query: Query<'_>, names: Option<Vec<String>>) -> Vec<Source> {
-    let Query { params, owners } = query;
+    let Query { params, by, owners } = query;
     if *owners == Owners::Only(Vec::new()) {
         return Vec::new();
     }
@@ -94,6 +89,7 @@ pub(crate) fn sources(query: Query<'_>, names: Option<Vec<String>>) -> Vec<Sourc
     }
     match params.call.as_deref().and_then(|call| prefix(call).split_once([':', '/'])) {
         Some((product, _)) => vec![index("call_by_product", "product", product)],
+        None if !by.is_none() => vec![Source::Amounts],
         None => vec![Source::Time],
     }
 }
@@ -128,21 +124,36 @@ impl Source {
     /// source's index are read of matching rows only, if they are requested.
     fn push_select(&self, sql: &mut QueryBuilder<Sqlite>, columns: Option<&str>, query: Query<'_>) {
         sql.push(format!("SELECT {} FROM ", columns.unwrap_or("1")));
-        let needs_row = columns.is_some() || self.filters_by_row(query.params);
+        let needs_row =
+            columns.is_some_and(|columns| columns.starts_with("c.")) || self.filters_by_row(query);
+        let own = self.table();
+        // Few columns are read to see if a job meets the conditions.
+        let amounts = match query.by.is_none() || *self == Source::Amounts {
+            true => String::new(),
+            false => {
+                format!(
+                    " CROSS JOIN call_amounts AS a ON a.latest_us = {own}.latest_us AND a.key = {own}.key"
+                )
+            }
+        };
+        let row =
+            if needs_row { format!(" CROSS JOIN call AS c ON c.key = {own}.key") } else { String::new() };
         let by = |sql: &mut QueryBuilder<Sqlite>, (table, column): (&str, &str), value: &str| {
-            let row = if needs_row { " CROSS JOIN call AS c ON c.key = i.key" } else { "" };
-            sql.push(format!("{table} AS i{row} WHERE i.{column} = ")).push_bind(value.to_owned());
+            sql.push(format!("{table} AS i{amounts}{row} WHERE i.{column} = ")).push_bind(value.to_owned());
         };
         match self {
             Source::Time => {
-                sql.push("call AS c INDEXED BY call_by_time WHERE TRUE");
+                sql.push(format!("call AS c INDEXED BY call_by_time{amounts} WHERE TRUE"));
+            }
+            Source::Amounts => {
+                sql.push(format!("call_amounts AS a{row} WHERE TRUE"));
             }
             Source::NotEnded => {
                 // The condition is that of the index, word for word.
-                sql.push("call AS c INDEXED BY call_not_ended WHERE c.state <> 'ended'");
+                sql.push(format!("call AS c INDEXED BY call_not_ended{amounts} WHERE c.state <> 'ended'"));
             }
             Source::Index(index, column, value) => {
-                sql.push(format!("call AS c INDEXED BY {index} WHERE c.{column} = "));
+                sql.push(format!("call AS c INDEXED BY {index}{amounts} WHERE c.{column} = "));
                 sql.push_bind(value.clone());
                 // The condition is that of the index, word for word.
                 match *index {
@@ -153,13 +164,14 @@ impl Source {
                 }
             }
             Source::Ids(from, to) => {
-                sql.push("call AS c INDEXED BY call_by_id WHERE c.id >= ").push_bind(from.clone());
+                sql.push(format!("call AS c INDEXED BY call_by_id{amounts} WHERE c.id >= "))
+                    .push_bind(from.clone());
                 sql.push(" AND c.id < ").push_bind(to.clone());
             }
             Source::Host(host) => by(sql, HOSTS, host),
             Source::Alias(alias) => by(sql, ALIASES, alias),
         }
-        self.push_filters(sql, query.params);
+        self.push_filters(sql, query);
         if let Owners::Only(users) = query.owners {
             self.push_known(sql, USERS, users);
         }
@@ -169,14 +181,15 @@ impl Source {
     fn table(&self) -> &'static str {
         match self {
             Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) => "c",
+            Source::Amounts => "a",
             Source::Host(_) | Source::Alias(_) => "i",
         }
     }
 
     /// Whether a filter looks at the row of a call, and not only at indexes.
-    fn filters_by_row(&self, params: &CallsParams) -> bool {
-        let CallsParams { call, name, state, account, queue, jobs_only, .. } = params;
-        let by_job = account.is_some() || queue.is_some() || *jobs_only;
+    fn filters_by_row(&self, query: Query<'_>) -> bool {
+        let CallsParams { call, name, state, account, queue, jobs_only, .. } = query.params;
+        let by_job = account.is_some() || queue.is_some() || (*jobs_only && query.by.is_none());
         by_job || call.is_some() || name.as_deref().is_some_and(has_wildcard) || state.is_some()
     }
 
@@ -185,7 +198,12 @@ impl Source {
         let column = match self {
             Source::Host(_) => format!("i.{}", of.1),
             Source::Index(NOT_OK, ..) => format!("c.{}", of.1),
-            Source::Time | Source::NotEnded | Source::Index(..) | Source::Ids(..) | Source::Alias(_) => {
+            Source::Time
+            | Source::Amounts
+            | Source::NotEnded
+            | Source::Index(..)
+            | Source::Ids(..)
+            | Source::Alias(_) => {
                 self.push_indexed(sql, of, values);
                 return;
             }
@@ -222,9 +240,9 @@ impl Source {
         sql.push(format!(") AND x.latest_us = {own}.latest_us AND x.key = {own}.key)"));
     }
 
-    fn push_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
-        let CallsParams { call, name, job, user, on_host, state, outcome, since, until, .. } = params;
-        self.push_job_filters(sql, params);
+    fn push_filters(&self, sql: &mut QueryBuilder<Sqlite>, query: Query<'_>) {
+        let CallsParams { call, name, job, user, on_host, state, outcome, since, until, .. } = query.params;
+        self.push_job_filters(sql, query);
         let own = self.table();
         if let Some(since) = since {
             sql.push(format!(" AND {own}.latest_us >= ")).push_bind(since.0.micros());
@@ -270,14 +288,21 @@ impl Source {
         }
     }
 
-    fn push_job_filters(&self, sql: &mut QueryBuilder<Sqlite>, params: &CallsParams) {
+    fn push_job_filters(&self, sql: &mut QueryBuilder<Sqlite>, Query { params, by, .. }: Query<'_>) {
         for (column, value) in [("account", &params.account), ("queue", &params.queue)] {
             if let Some(value) = value {
                 sql.push(format!(" AND c.{column} = ")).push_bind(value.clone());
             }
         }
-        if params.jobs_only {
+        // Only jobs have amounts.
+        if params.jobs_only && by.is_none() {
             sql.push(" AND c.is_job = 1");
+        }
+        for Condition { amount, comparison, value } in &by.conditions {
+            sql.push(format!(" AND a.{amount} {} ", comparison.sign())).push_bind(*value);
+        }
+        if let Some(amount) = by.sort {
+            sql.push(format!(" AND a.{amount} IS NOT NULL"));
         }
     }
 
@@ -311,6 +336,16 @@ impl Source {
         sql
     }
 
+    /// The rows with most of an amount, at most `limit`, in any order.
+    pub(crate) fn largest(&self, query: Query<'_>, amount: JobAmount, limit: i64) -> QueryBuilder<Sqlite> {
+        let own = self.table();
+        let mut sql = QueryBuilder::new(format!("SELECT {COLUMNS} FROM ("));
+        self.push_select(&mut sql, Some(&format!("{own}.key AS key, a.{amount} AS amount")), query);
+        sql.push(format!(" ORDER BY amount DESC, {own}.latest_us DESC LIMIT ")).push_bind(limit);
+        sql.push(") AS largest CROSS JOIN call AS c ON c.key = largest.key");
+        sql
+    }
+
     /// The number of rows that match, counted up to `most`.
     pub(crate) fn count(&self, query: Query<'_>, most: i64) -> QueryBuilder<Sqlite> {
         let mut sql = QueryBuilder::new("SELECT COUNT(*) FROM (");
@@ -323,6 +358,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::api::job_amount::ByAmount;
 
     #[test]
     fn what_is_no_wildcard_here_is_none_there() {
@@ -333,7 +369,9 @@ mod tests {
 
     #[test]
     fn the_most_selective_filter_chooses_the_index() {
-        let sources = |params: &CallsParams, names| sources(Query { params, owners: &Owners::All }, names);
+        let by = ByAmount::default();
+        let sources =
+            |params: &CallsParams, names| sources(Query { params, by: &by, owners: &Owners::All }, names);
         let all = CallsParams::default();
         assert_eq!(sources(&all, None), [Source::Time]);
         let user = CallsParams { user: Some("ada".to_owned()), ..all.clone() };

@@ -2,6 +2,7 @@
 //!
 //! Rule: the caller has started a transaction. Not here: when calls are deleted (`store`).
 
+use crate::amounts::{self, Amounts};
 use crate::row::{
     self, COLUMNS, WRITTEN, aliases, call_of, latest_us, product_of, push_values, stored_call, texts,
 };
@@ -163,7 +164,8 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
             sql.build().execute(&mut *to).await?;
         }
     }
-    Ok(())
+    let all: Vec<Amounts> = keyed.iter().filter_map(|(key, left)| Amounts::of(*key, &left.call)).collect();
+    amounts::insert(to, &all).await
 }
 
 /// Whether a call with the id of a stored one is that one: not if it was submitted after it was over, nor if its
@@ -251,6 +253,7 @@ async fn delete(to: &mut SqliteConnection, known: &Known) -> Result<(), sqlx::Er
         let delete = sqlx::query("DELETE FROM call_alias WHERE alias = ? AND latest_us = ? AND key = ?");
         delete.bind(alias.as_str()).bind(known.latest_us).bind(known.key).execute(&mut *to).await?;
     }
+    amounts::delete(to, known.latest_us, known.key).await?;
     sqlx::query("DELETE FROM call WHERE key = ?").bind(known.key).execute(to).await?;
     Ok(())
 }

@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod amounts;
 pub mod answer;
 mod copy;
 mod database;

@@ -2,9 +2,10 @@
 //!
 //! Shell. Not here: the queries themselves (`filter`), the rows (`keeping`, `row`).
 
-use crate::answer::{Error, Figures, Owners, Page, Place};
+use crate::amounts;
+use crate::answer::{Error, Figures, Page, Place, Query};
 use crate::database::{PAGE_LEN_BYTES, open_reader, open_writer, set_budget};
-use crate::filter::{Query, Source, range, sources};
+use crate::filter::{Source, range, sources};
 use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
 use crate::row::{call_of, latest_us};
 use log_filters::join::changes::CallChanges;
@@ -12,9 +13,12 @@ use sqlx::{Connection, SqliteConnection};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
-use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::calls::CallOrder;
+use wire::api::job_amount::JobAmount;
+use wire::api::jobs::Job;
 use wire::call::Call;
 use wire::name_match::has_wildcard;
 use wire::report::calls::{CallPosition, Calls};
@@ -58,8 +62,9 @@ pub struct CallStore {
     age: Duration,
     writer: Mutex<Option<SqliteConnection>>,
     readers: Semaphore,
-    deleted: std::sync::atomic::AtomicU64,
+    deleted: AtomicU64,
     is_current: OnceCell<()>,
+    is_behind: AtomicBool,
 }
 
 impl CallStore {
@@ -72,8 +77,9 @@ impl CallStore {
             age: limit.age,
             writer: Mutex::new(None),
             readers: Semaphore::new(READERS_MAX),
-            deleted: std::sync::atomic::AtomicU64::new(0),
+            deleted: AtomicU64::new(0),
             is_current: OnceCell::new(),
+            is_behind: AtomicBool::new(false),
         }
     }
 
@@ -110,7 +116,7 @@ impl CallStore {
         let mut writer = self.writer.lock().await;
         let mut connection = match writer.take() {
             Some(connection) => connection,
-            None => open_writer(&self.path, self.pages_max).await?,
+            None => self.open_writer().await?,
         };
         // After an error the connection is closed, and the next change opens another.
         self.make_room(&mut connection, changes).await?;
@@ -121,7 +127,13 @@ impl CallStore {
         }
         let expired = delete_older(&mut change, now, self.age).await?;
         change.commit().await?;
-        self.deleted.fetch_add(expired, std::sync::atomic::Ordering::Relaxed);
+        if self.is_behind() {
+            let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
+            let is_behind = amounts::fill(&mut change).await?;
+            change.commit().await?;
+            self.is_behind.store(is_behind, Ordering::Relaxed);
+        }
+        self.deleted.fetch_add(expired, Ordering::Relaxed);
         let figures = self.figures(&mut connection).await?;
         *writer = Some(connection);
         Ok(figures)
@@ -135,7 +147,7 @@ impl CallStore {
             let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
             let deleted = delete_oldest(&mut change).await?;
             change.commit().await?;
-            self.deleted.fetch_add(deleted, std::sync::atomic::Ordering::Relaxed);
+            self.deleted.fetch_add(deleted, Ordering::Relaxed);
             if deleted == 0 {
                 break;
             }
@@ -149,7 +161,7 @@ impl CallStore {
         Ok(Figures {
             used_bytes: used_pages(connection).await? * PAGE_LEN_BYTES,
             oldest: oldest.filter(|&at| at != i64::MIN).map(Time::from_micros),
-            deleted: self.deleted.load(std::sync::atomic::Ordering::Relaxed),
+            deleted: self.deleted.load(Ordering::Relaxed),
         })
     }
 
@@ -159,7 +171,7 @@ impl CallStore {
         let open = async || {
             let mut writer = self.writer.lock().await;
             if writer.is_none() {
-                *writer = Some(open_writer(&self.path, self.pages_max).await?);
+                *writer = Some(self.open_writer().await?);
             }
             Ok::<(), Error>(())
         };
@@ -168,24 +180,30 @@ impl CallStore {
         }
     }
 
+    async fn open_writer(&self) -> Result<SqliteConnection, Error> {
+        let mut connection = open_writer(&self.path, self.pages_max).await?;
+        self.is_behind.store(amounts::are_missing(&mut connection).await?, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    /// Whether jobs that an earlier version stored have no amounts yet, by which searches choose: each change gives them
+    /// to some, also one without calls.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.is_behind.load(Ordering::Relaxed)
+    }
+
     /// Waits until one more may read.
     pub(crate) async fn turn(&self) -> SemaphorePermit<'_> {
         self.readers.acquire().await.expect("it is never closed")
     }
 
-    /// Reads at most `limit` of the matching calls of these users after `after`. The limit and the cursor of `params`
-    /// are not looked at.
+    /// Reads at most `limit` of the matching calls after `after`, or those with most of an amount.
     ///
     /// # Errors
     /// If the database cannot be read, or if the query would read too much.
-    pub fn page<'a>(
-        &'a self,
-        params: &'a CallsParams,
-        owners: &'a Owners,
-        after: Option<&'a Place>,
-        limit: usize,
-    ) -> Answer<'a, Page> {
-        Box::pin(self.page_now(Query { params, owners }, after, limit))
+    pub fn page<'a>(&'a self, query: Query<'a>, after: Option<&'a Place>, limit: usize) -> Answer<'a, Page> {
+        Box::pin(self.page_now(query, after, limit))
     }
 
     async fn page_now(&self, query: Query<'_>, after: Option<&Place>, limit: usize) -> Result<Page, Error> {
@@ -201,9 +219,12 @@ impl CallStore {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         for source in &sources {
             // What comes after a page that is full already is not read.
-            let last = last_of_page(&found, limit, query.params.order);
-            let rows = source.page(query, after, last, most).build().fetch_all(&mut connection).await;
-            let rows = rows.map_err(explained)?;
+            let last = last_of_page(&found, limit, query);
+            let mut sql = match query.by.sort {
+                Some(amount) => source.largest(query, amount, most),
+                None => source.page(query, after, last, most),
+            };
+            let rows = sql.build().fetch_all(&mut connection).await.map_err(explained)?;
             is_all &= last.is_none() && rows.len() < limit;
             for row in rows {
                 let (key, call) = call_of(&row)?;
@@ -211,12 +232,7 @@ impl CallStore {
             }
         }
         let total = found.len() as u64;
-        let mut calls: Vec<Call> = found.into_values().collect();
-        calls.sort_by(|one, other| (latest_us(one), &one.id).cmp(&(latest_us(other), &other.id)));
-        if query.params.order == CallOrder::Newest {
-            calls.reverse();
-        }
-        calls.truncate(limit);
+        let calls = in_order(found.into_values().collect(), query, limit);
         let (total, is_more) = match is_all {
             true => (total, false),
             false => count(&mut connection, query, &sources, calls.len() as u64).await?,
@@ -226,11 +242,37 @@ impl CallStore {
     }
 }
 
-/// The latest time of the last call of a full page.
-fn last_of_page(found: &BTreeMap<i64, Call>, limit: usize, order: CallOrder) -> Option<i64> {
-    let at = limit.checked_sub(1).filter(|at| *at < found.len())?;
+/// Sorts the calls of a page.
+fn in_order(mut calls: Vec<Call>, query: Query<'_>, limit: usize) -> Vec<Call> {
+    calls.sort_by(|one, other| (latest_us(one), &one.id).cmp(&(latest_us(other), &other.id)));
+    match query.by.sort {
+        Some(amount) => {
+            calls.reverse();
+            sort_by_amount(&mut calls, amount, None);
+        }
+        None if query.params.order == CallOrder::Newest => calls.reverse(),
+        None => {}
+    }
+    calls.truncate(limit);
+    calls
+}
+
+/// Sorts calls by an amount, the largest first, those without it last; equal ones remain in their order. `now` is for
+/// those that have not ended.
+pub fn sort_by_amount(calls: &mut Vec<Call>, amount: JobAmount, now: Option<Time>) {
+    let with_amount = |call: Call| (amount.of(&Job::from(&call), now), call);
+    let mut amounts: Vec<(Option<f64>, Call)> = calls.drain(..).map(with_amount).collect();
+    amounts.sort_by(|(one, _), (other, _)| {
+        other.unwrap_or(f64::NEG_INFINITY).total_cmp(&one.unwrap_or(f64::NEG_INFINITY))
+    });
+    calls.extend(amounts.into_iter().map(|(_, call)| call));
+}
+
+/// The latest time of the last call of a full page in the order of time.
+fn last_of_page(found: &BTreeMap<i64, Call>, limit: usize, query: Query<'_>) -> Option<i64> {
+    let at = limit.checked_sub(1).filter(|at| *at < found.len() && query.by.sort.is_none())?;
     let mut times: Vec<i64> = found.values().map(latest_us).collect();
-    let (_, last, _) = match order {
+    let (_, last, _) = match query.params.order {
         CallOrder::Newest => times.select_nth_unstable_by(at, |one, other| other.cmp(one)),
         CallOrder::Oldest => times.select_nth_unstable(at),
     };
@@ -274,7 +316,7 @@ async fn chosen_sources(
     };
     let chosen = sources(query, names);
     let pattern = params.call.as_deref().filter(|call| has_wildcard(call)).and_then(range);
-    if let (Some((from, to)), [Source::Time | Source::Index("call_by_product", ..)]) =
+    if let (Some((from, to)), [Source::Time | Source::Amounts | Source::Index("call_by_product", ..)]) =
         (pattern, chosen.as_slice())
     {
         let sql = "SELECT COUNT(*) FROM (SELECT 1 FROM call WHERE id >= ? AND id < ? LIMIT ?)";

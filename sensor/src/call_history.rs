@@ -128,7 +128,7 @@ impl CallHistory {
             }
         }
         let is_known = locked(&self.0.figures).is_some() || !self.0.store.path().exists();
-        if waiting.is_empty() && is_known {
+        if waiting.is_empty() && is_known && !self.0.store.is_behind() {
             return Ok(is_all);
         }
         self.note(self.0.store.apply(&waiting, calendar()).await)?;

@@ -249,6 +249,69 @@ fn sums_of_jobs_are_those_of_the_jobs_that_are_listed() {
     assert!(!output.status.success() && text.contains("over the local socket"), "{text}");
 }
 
+type Fits<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
+
+#[test]
+fn searches_by_amount_and_finding_have_the_listed_jobs_that_fit() {
+    let site = Site::start(&accounted());
+    let all = site.search(&json!({}));
+    let number = |job: &Value, field: &str| job[field].as_f64();
+    let ran = |job: &Value| Some(number(job, "ended")? - number(job, "started")?);
+    let is_over = |amount: Option<f64>, limit: f64| amount.is_some_and(|amount| amount > limit);
+    let cases: [(Value, Fits<'_>); 6] = [
+        (json!({"where": ["ran > 10s"]}), Box::new(|job| is_over(ran(job), 10.0))),
+        (
+            json!({"where": ["cpus > 1", "ran > 5"]}),
+            Box::new(|job| is_over(ran(job), 5.0) && is_over(number(job, "cpus"), 1.0)),
+        ),
+        (
+            json!({"where": ["memory >= 32 MiB"]}),
+            Box::new(|job| is_over(number(job, "memory_bytes"), (32 << 20) as f64 - 1.0)),
+        ),
+        (json!({"finding": "time_limit"}), Box::new(|job| job["outcome"] == "timeout")),
+        (
+            json!({"finding": "exit_code"}),
+            Box::new(|job| job["findings"].to_string().contains("\"exit_code\"")),
+        ),
+        (
+            json!({"finding": "cancelled", "where": ["waited > 1s"], "user": "mrossi"}),
+            Box::new(|job| {
+                let waited = number(job, "started").or(number(job, "ended")).zip(number(job, "submitted"));
+                job["outcome"] == "cancelled"
+                    && job["user"] == "mrossi"
+                    && is_over(waited.map(|(to, from)| to - from), 1.0)
+            }),
+        ),
+    ];
+    for (search, fits) in cases {
+        let expected: Vec<String> = all.iter().filter(|job| fits(job)).cloned().map(id).collect();
+        let found: Vec<String> = site.search(&search).into_iter().map(id).collect();
+        assert_eq!(found, expected, "{search}");
+        assert!(!found.is_empty() && found.len() < all.len(), "{search}: {} of {}", found.len(), all.len());
+    }
+    let (code, rows) = site.visperf(&["jobs", "--sort", "ran", "--top", "7", "--json"]);
+    let longest: Vec<Option<f64>> =
+        rows.lines().filter_map(|row| serde_json::from_str(row).ok()).map(|job| ran(&job)).collect();
+    let mut expected: Vec<f64> = all.iter().filter_map(ran).collect();
+    expected.sort_by(|one, other| other.total_cmp(one));
+    assert_eq!((code, longest), (0, expected[..7].iter().copied().map(Some).collect()), "{rows}");
+    let one = ["jobs", "--finding", "exit_code", "--limit", "1"];
+    let (code, text) = site.visperf(&one);
+    let cursor = text.split("--cursor ").nth(1).and_then(|rest| rest.split(' ').next());
+    let cursor = cursor.unwrap_or_else(|| panic!("{text}")).trim_matches('\'');
+    let (_, next) = site.visperf(&[&one[..], &["--cursor", cursor]].concat());
+    let job = |text: &str| text.lines().nth(1).map(str::to_owned);
+    assert!(code == 0 && next.contains("exit_code") && job(&next) != job(&text), "{text} {next}");
+    for (words, part) in [
+        (["--where", "cpu_eficiency < 5"], "did you mean cpu_efficiency"),
+        (["--finding", "long_wait"], "invalid value"),
+        (["--sort", "speed"], "cpu_efficiency"),
+    ] {
+        let (code, text) = site.visperf(&[&["jobs"], &words[..]].concat());
+        assert!(code != 0 && text.contains(part), "{words:?}: {text}");
+    }
+}
+
 #[test]
 fn another_user_sees_of_a_job_what_a_queue_shows() {
     if !rustix::process::geteuid().is_root() {
@@ -292,4 +355,13 @@ fn another_user_sees_of_a_job_what_a_queue_shows() {
     assert!(ok && page.contains("the rest is shown to its user") && !page.contains("cpus="), "{page}");
     let (ok, refused) = as_nobody(&["jobs", "--user", "mrossi", "--charged-to", "physics"]);
     assert!(!ok && refused.contains("root and operators only"), "{refused}");
+    // What follows from what a queue shows may be searched; the rest is of own jobs.
+    let (ok, rows) = as_nobody(&["jobs", "--where", "ran > 10s", "--json"]);
+    assert!(ok && rows.lines().filter(|line| line.starts_with('{')).count() > 3, "{rows}");
+    for words in [["--where", "cpus > 0"], ["--finding", "time_limit"], ["--sort", "memory"]] {
+        let (ok, none) = as_nobody(&[&["jobs", "--json"], &words[..]].concat());
+        assert!(ok && !none.contains("slurm:"), "{words:?}: {none}");
+        let (ok, refused) = as_nobody(&[&["jobs", "--user", "mrossi"], &words[..]].concat());
+        assert!(!ok && refused.contains("root and operators only"), "{words:?}: {refused}");
+    }
 }

@@ -4,7 +4,7 @@
 //! Rule: a program that is asked by root, as stored calls are answered to users that are identified.
 //! Not here: copies of a database (`call-store/tests`), calls of one sensor (`sensor/tests/integration/past_calls.rs`).
 
-use call_store::answer::Owners;
+use call_store::answer::Query;
 use call_store::store::{CallLimit, CallStore};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn copied(host: &Host) -> u64 {
     let path = host.folder().join("sensor/sensor/domain-calls/calls.db");
     let store = CallStore::new(&path, CallLimit { bytes: 1 << 30, age: Duration::MAX });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let page = runtime.block_on(store.page(&CallsParams::default(), &Owners::All, None, 1));
+    let page = runtime.block_on(store.page(Query::of_all(&CallsParams::default()), None, 1));
     // It may be created at the moment.
     page.map_or(0, |page| page.total)
 }

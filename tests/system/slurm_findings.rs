@@ -119,6 +119,33 @@ fn jobs_of_a_real_slurm_have_the_findings_of_what_they_were_made_to_do() {
         }
     }
     assert_eq!(wrong, Vec::<String>::new(), "{} of {}", wrong.len(), JOBS.len());
+    searches_agree(address);
+}
+
+/// Searches by what was measured and found have the jobs that are listed with it.
+fn searches_agree(address: &Path) {
+    let search = |params: Value| {
+        let answer = query::local_result(address, "jobs.search", &params).unwrap();
+        answer["jobs"].as_array().unwrap().clone()
+    };
+    let ids = |jobs: &[Value]| jobs.iter().map(|job| job["id"].to_string()).collect::<Vec<String>>();
+    let all = search(json!({}));
+    let amount = |job: &Value, name: &str| job["usage"][name].as_f64();
+    let mut wasted: Vec<Value> =
+        all.iter().filter(|job| amount(job, "wasted_cpu_secs").is_some()).cloned().collect();
+    let little: Vec<Value> =
+        wasted.iter().filter(|job| amount(job, "cpu_efficiency") < Some(0.2)).cloned().collect();
+    assert_eq!(ids(&search(json!({"where": ["cpu_efficiency < 20 %"]}))), ids(&little));
+    wasted.sort_by(|one, other| {
+        amount(other, "wasted_cpu_secs").partial_cmp(&amount(one, "wasted_cpu_secs")).unwrap()
+    });
+    assert!(wasted.len() > 10 && !little.is_empty(), "{all:?}");
+    assert_eq!(ids(&search(json!({"sort": "wasted", "limit": 5}))), ids(&wasted[..5]));
+    for kind in ["failed_process", "idle", "low_cpu", "signal", "requeued", "time_limit"] {
+        let has = |job: &&Value| job["findings"].to_string().contains(&format!("\"kind\":\"{kind}\""));
+        let found: Vec<Value> = all.iter().filter(has).cloned().collect();
+        assert_eq!(ids(&search(json!({"finding": kind}))), ids(&found), "{kind}");
+    }
 }
 
 fn kinds(record: &Value) -> Vec<&str> {

@@ -20,6 +20,7 @@ pub mod events;
 pub mod files;
 pub mod findings;
 pub mod history;
+pub mod job_amount;
 pub mod job_report;
 pub mod job_usage;
 pub mod jobs;

@@ -134,8 +134,8 @@ pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 pub const JOB_USAGE: Format = Format::new("job usage", 1);
 
 /// Database of ended calls; its own table of migrations has the number. Version 2 can be copied,
-/// version 3 has what filters look at in fewer places, version 4 the details of jobs.
-pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 4, newest: 4 };
+/// version 3 has what filters look at in fewer places, version 4 the details of jobs, version 5 their amounts apart.
+pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 5, newest: 5 };
 
 /// All formats that carry a version.
 pub const FORMATS: [Format; 28] = [

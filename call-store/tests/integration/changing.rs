@@ -1,25 +1,26 @@
 //! What is stored when calls change, end again or lose their ids, and when space, crashes and damage interfere.
 
 use crate::made_up::{ROOM, block_on, forgetting, left, now, store, storing, time, usage};
-use call_store::answer::{Owners, Page};
+use call_store::answer::{Page, Query};
 use call_store::store::{CallLimit, CallStore};
 use log_filters::join::changes::{CallChanges, LateUsage};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, SqliteConnection};
 use std::time::Duration;
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::job_amount::{ByAmount, conditions};
 use wire::call::StoredCall;
 use wire::call::job::JobDetails;
 use wire::call::usage::Usage;
 
 async fn all(store: &CallStore) -> Page {
     let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
-    store.page(&params, &Owners::All, None, 1_000_000).await.unwrap()
+    store.page(Query::of_all(&params), None, 1_000_000).await.unwrap()
 }
 
 async fn on_host(store: &CallStore, host: &str) -> u64 {
     let params = CallsParams { on_host: Some(host.to_owned()), ..CallsParams::default() };
-    store.page(&params, &Owners::All, None, 10).await.unwrap().total
+    store.page(Query::of_all(&params), None, 10).await.unwrap().total
 }
 
 #[test]
@@ -85,6 +86,39 @@ fn a_usage_that_comes_after_its_call_left_memory_is_added_to_the_stored_one() {
             assert_eq!(stored().await, expected, "{changes:?}");
         }
         assert_eq!(all(&store).await.total, 1);
+    });
+}
+
+#[test]
+fn jobs_of_an_earlier_version_get_their_amounts_when_the_store_is_opened_and_changed() {
+    let (folder, store) = store();
+    let ran = ByAmount { conditions: conditions("ran >= 10s").unwrap(), sort: None };
+    let params = CallsParams::default();
+    let query = Query { by: &ran, ..Query::of_all(&params) };
+    let found = |store: CallStore| async move {
+        (store.page(query, None, 10).await.unwrap().total, store.is_behind())
+    };
+    let job = |number: u32| {
+        let mut left = left(number, i64::from(number));
+        left.call.details = Some(Box::default());
+        left
+    };
+    block_on(async {
+        let calls = (0..500).map(job).chain([left(500, 500)]).collect();
+        store.apply(&storing(calls), now()).await.unwrap();
+        let options = SqliteConnectOptions::new().filename(store.path());
+        drop(store);
+        let mut other = SqliteConnection::connect_with(&options).await.unwrap();
+        for sql in ["DELETE FROM call_amounts", "UPDATE identity SET without_amounts = last_key"] {
+            sqlx::query(sql).execute(&mut other).await.unwrap();
+        }
+        other.close().await.unwrap();
+        let open = || CallStore::new(&folder.path().join("calls.db"), ROOM);
+        assert_eq!(found(open()).await, (0, true));
+        let again = open();
+        again.apply(&storing(vec![job(501)]), now()).await.unwrap();
+        assert_eq!(found(again).await, (501, false), "jobs alone have amounts");
+        assert_eq!(found(open()).await, (501, false));
     });
 }
 
@@ -161,7 +195,7 @@ fn a_database_of_a_later_version_is_an_error_and_stays_as_it_is() {
         for change in [
             "ALTER TABLE call ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'",
             "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) \
-                VALUES (5, 'colours', TRUE, x'00', 1)",
+                VALUES (6, 'colours', TRUE, x'00', 1)",
         ] {
             sqlx::query(change).execute(&mut later).await.unwrap();
         }
@@ -197,7 +231,7 @@ fn damage_is_an_error_and_nothing_is_overwritten() {
         let error = store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap_err().to_string();
         assert!(error.contains("not a database"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), damaged);
-        assert!(store.page(&CallsParams::default(), &Owners::All, None, 1).await.is_err());
+        assert!(store.page(Query::of_all(&CallsParams::default()), None, 1).await.is_err());
         std::fs::remove_file(&path).unwrap();
         store.apply(&storing(vec![left(1, 100)]), now()).await.unwrap();
     });

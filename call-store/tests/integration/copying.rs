@@ -1,14 +1,14 @@
 //! What a copy of a store has, in which order it gets it, and where it goes on.
 
 use crate::made_up::{ROOM, block_on, forgetting, left, now, random_calls, store, storing};
-use call_store::answer::{Owners, Page};
+use call_store::answer::{Page, Query};
 use call_store::store::CallStore;
 use fastrand::Rng;
 use wire::api::calls::CallsParams;
 use wire::report::calls::{CallPosition, Calls, FetchCalls};
 
 async fn found(store: &CallStore, params: CallsParams) -> Page {
-    store.page(&params, &Owners::All, None, 1_000_000).await.unwrap()
+    store.page(Query::of_all(&params), None, 1_000_000).await.unwrap()
 }
 
 async fn following(from: &CallStore, to: &CallStore, len_bytes: u32) -> Calls {

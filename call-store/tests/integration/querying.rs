@@ -1,13 +1,15 @@
 //! Every page of every query equals what is computed from the calls themselves.
 
 use crate::made_up::{block_on, now, random_calls, store, storing, time};
-use call_store::answer::{Owners, Place};
+use call_store::answer::{Owners, Place, Query};
 use call_store::store::CallStore;
 use fastrand::Rng;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection, SqliteConnection};
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
+use wire::api::job_amount::{ByAmount, JobAmount, conditions};
+use wire::api::jobs::Job;
 use wire::call::StoredCall;
 use wire::call::job::Fact;
 use wire::call::{Call, State};
@@ -94,11 +96,32 @@ fn is_owned(call: &Call, owners: &Owners) -> bool {
     }
 }
 
+fn random_by(rng: &mut Rng) -> ByAmount {
+    let texts = [
+        "cpus > 1",
+        "cpus <= 64",
+        "tries = 1",
+        "ran < 10s",
+        "cpu_time >= 0.000007",
+        "cpu_efficiency < 1 %",
+        "waited > 1h",
+    ];
+    let text: Vec<&str> = (0..1 + rng.usize(0..2)).map(|_| *rng.choice(&texts).unwrap()).collect();
+    match rng.u8(0..3) {
+        0 => ByAmount { conditions: conditions(&text.join(" and ")).unwrap(), sort: None },
+        _ => ByAmount::default(),
+    }
+}
+
+fn fits_amounts(call: &Call, by: &ByAmount) -> bool {
+    by.is_none() || (call.is_job() && by.fits(&Job::from(call), now()))
+}
+
 /// Reads all pages of this many calls.
-async fn read(store: &CallStore, params: &CallsParams, owners: &Owners, limit: usize) -> Vec<Call> {
+async fn read(store: &CallStore, query: Query<'_>, limit: usize) -> Vec<Call> {
     let (mut after, mut calls) = (None, Vec::new());
     loop {
-        let page = store.page(params, owners, after.as_ref(), limit).await.unwrap();
+        let page = store.page(query, after.as_ref(), limit).await.unwrap();
         let Some(last) = page.calls.last() else { return calls };
         after = Some(Place { latest: last.latest(), id: last.id.clone() });
         calls.extend(page.calls);
@@ -130,23 +153,62 @@ fn pages_equal_the_truth_for_any_filters() {
         for _ in 0..400 {
             let params = random_params(&mut rng);
             let owners = random_owners(&mut rng);
-            let is_wanted = |left: &&StoredCall| fits(left, &params) && is_owned(&left.call, &owners);
+            let by = random_by(&mut rng);
+            let query = Query { params: &params, by: &by, owners: &owners };
+            let is_wanted = |left: &&StoredCall| {
+                fits(left, &params) && is_owned(&left.call, &owners) && fits_amounts(&left.call, &by)
+            };
             let mut wanted: Vec<&Call> = calls.iter().filter(is_wanted).map(|left| &left.call).collect();
             wanted.sort_by_key(|call| (call.latest(), &call.id));
             if params.order == CallOrder::Newest {
                 wanted.reverse();
             }
             for limit in [7, 200] {
-                let page = store.page(&params, &owners, None, limit).await.unwrap();
+                let page = store.page(query, None, limit).await.unwrap();
                 assert_eq!(
                     page.calls.iter().collect::<Vec<_>>(),
                     wanted[..wanted.len().min(limit)],
                     "{params:?}"
                 );
-                assert_eq!((page.total, page.is_more), (wanted.len() as u64, false), "{params:?} {owners:?}");
+                assert_eq!(
+                    (page.total, page.is_more),
+                    (wanted.len() as u64, false),
+                    "{params:?} {owners:?} {by:?}"
+                );
             }
-            let read = read(&store, &params, &owners, 7).await;
+            let read = read(&store, query, 7).await;
             assert_eq!(read.iter().collect::<Vec<_>>(), wanted, "{params:?}");
+            found += wanted.len();
+        }
+        assert!(found > 1_000, "the queries find something: {found}");
+    });
+}
+
+#[test]
+fn jobs_with_most_of_an_amount_equal_the_truth_for_any_filters() {
+    let mut rng = Rng::with_seed(22);
+    let (_folder, store) = store();
+    let calls = random_calls(&mut rng, 1_500);
+    block_on(async {
+        store.apply(&storing(calls.clone()), now()).await.unwrap();
+        let mut found = 0;
+        for _ in 0..300 {
+            let (params, owners) = (random_params(&mut rng), random_owners(&mut rng));
+            let amount = *rng.choice(JobAmount::ALL).unwrap();
+            let by = ByAmount { sort: Some(amount), ..random_by(&mut rng) };
+            let query = Query { params: &params, by: &by, owners: &owners };
+            let key = |call: &Call| (amount.of(&Job::from(call), None), call.latest());
+            let is_wanted = |left: &&StoredCall| {
+                fits(left, &params) && is_owned(&left.call, &owners) && fits_amounts(&left.call, &by)
+            };
+            let mut wanted: Vec<_> = calls.iter().filter(is_wanted).map(|left| key(&left.call)).collect();
+            wanted.sort_by(|one, other| other.partial_cmp(one).unwrap());
+            for limit in [5, 200] {
+                let page = store.page(query, None, limit).await.unwrap();
+                let keys: Vec<_> = page.calls.iter().map(key).collect();
+                assert_eq!(keys, wanted[..wanted.len().min(limit)], "{params:?} {by:?}");
+                assert_eq!((page.total, page.is_more), (wanted.len() as u64, false), "{params:?} {by:?}");
+            }
             found += wanted.len();
         }
         assert!(found > 1_000, "the queries find something: {found}");

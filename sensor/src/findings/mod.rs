@@ -6,6 +6,7 @@
 //! Not here: usage ([`crate::job_usage`]), the texts of logs (`log_filters`).
 
 pub mod beside;
+pub mod candidates;
 mod cause;
 pub mod config;
 mod failed_process;

@@ -1,6 +1,7 @@
 //! Tests of the findings about one job.
 
 use super::*;
+use crate::findings::candidates::Candidates;
 use crate::findings::config::RawConfig;
 use compact_str::CompactString;
 use wire::api::findings::FindingKind;
@@ -105,7 +106,19 @@ impl Made {
 
     fn findings(&self) -> Vec<Finding> {
         let thresholds = Thresholds::new(&RawConfig::default()).expect("the defaults are valid");
-        of(&self.call, &Job::from(&self.call), &thresholds)
+        let job = Job::from(&self.call);
+        let findings = of(&self.call, &job, &thresholds);
+        for finding in &findings {
+            let kind = FindingKind::from_word(&finding.kind).expect("a kind");
+            let Some(candidates) = Candidates::of(kind, &thresholds) else { continue };
+            assert!(
+                candidates.outcome.is_none_or(|outcome| self.call.outcome == Some(outcome)),
+                "{finding:?}"
+            );
+            let unmet = candidates.conditions.iter().find(|condition| !condition.fits(&job, at(0)));
+            assert_eq!(unmet, None, "{finding:?}");
+        }
+        findings
     }
 
     fn kinds(&self) -> Vec<FindingKind> {

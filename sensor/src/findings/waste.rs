@@ -13,13 +13,13 @@ use wire::event::Outcome;
 use wire::shown::{share, tenths, whole_bytes};
 
 /// Fewest allocated CPUs beside which one in use is worth a finding: two may be the threads of one core.
-const CPUS_MIN: u64 = 3;
+pub(super) const CPUS_MIN: u32 = 3;
 
 /// CPUs in use that are one, nearly.
 const ONE_CPU: std::ops::RangeInclusive<f64> = 0.6..=1.15;
 
 /// Least CPU time whose parts are judged, in seconds.
-const CPU_SECS_MIN: f64 = 10.0;
+pub(super) const CPU_SECS_MIN: f64 = 10.0;
 
 /// Least unused memory that is worth a finding, in bytes.
 const UNUSED_MIN_BYTES: f64 = 4_294_967_296.0;
@@ -64,7 +64,7 @@ fn cpu(known: &Known<'_>, usage: JobUsage, ran_secs: f64, thresholds: &Threshold
     if known.usages.iter().any(|usage| usage.figure(Figure::Missed) > Some(0)) {
         return None;
     }
-    if cpus >= CPUS_MIN && ONE_CPU.contains(&(usage.cpu_secs / ran_secs)) {
+    if cpus >= u64::from(CPUS_MIN) && ONE_CPU.contains(&(usage.cpu_secs / ran_secs)) {
         let text = format!("It used one of its {cpus} CPUs: {used} of CPU time ({of_all}).");
         return Some(compared(FindingKind::OneCpu, text, efficiency, thresholds.low_cpu));
     }

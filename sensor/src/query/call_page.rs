@@ -107,6 +107,11 @@ impl Cursor {
     }
 }
 
+/// Returns the cursor of the page that follows a call.
+pub(super) fn cursor_after(call: &Call, order: CallOrder) -> String {
+    Cursor::of(call, order).to_string()
+}
+
 /// Returns at most `limit` of the calls after `cursor`, in `order`, and the cursor of the next page if there
 /// is one.
 pub(super) fn page(

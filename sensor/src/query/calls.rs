@@ -9,10 +9,12 @@ use super::call_page::{Cursor, page, word_of};
 use super::domain::{absent, silent_hosts};
 use crate::call_history::CallHistory;
 use crate::call_ids;
+use crate::history::writing::calendar;
 use crate::process::details::Users;
 use crate::representative::service::Handle;
 use crate::sample::ticker::locked;
-use call_store::answer::{Error, Owners, Page};
+use call_store::answer::{Error, Owners, Page, Query};
+use call_store::store::sort_by_amount;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::dispatch::method::Method;
@@ -22,6 +24,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use wire::api::UnixTime;
 use wire::api::calls::{self as api, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
+use wire::api::jobs::Job;
 use wire::call::{Call, State};
 use wire::name_match;
 use wire::query::Viewer;
@@ -98,7 +101,7 @@ impl Memory {
 impl KnownCalls {
     async fn answer(&self, params: &CallsParams, viewer: Viewer) -> Result<Calls, Fault> {
         let owners = owners(viewer).await;
-        let page = self.page(params, &owners).await?;
+        let page = self.page(Query::of(params, &owners)).await?;
         Ok(Calls {
             calls: page.calls.iter().map(api::Call::from).collect(),
             total: page.total,
@@ -110,15 +113,16 @@ impl KnownCalls {
         })
     }
 
-    /// Reads a page: stored calls of these users, and those in memory.
-    pub(super) async fn page(&self, params: &CallsParams, owners: &Owners) -> Result<CallPage, Fault> {
-        let Some(history) = &self.history else { return to_page(self.in_memory(params).await?, params) };
+    /// Reads a page: stored calls of the users of the query, and those in memory.
+    pub(super) async fn page(&self, query: Query<'_>) -> Result<CallPage, Fault> {
+        let Query { params, owners, .. } = query;
+        let Some(history) = &self.history else { return to_page(self.in_memory(query).await?, query) };
         let place = cursor(params)?.map(|cursor| cursor.place());
         let is_stored = matches!(history.store_changes().await, Ok(true));
-        let mut calls = self.in_memory(params).await?;
+        let mut calls = self.in_memory(query).await?;
         // One more, which shows that there is a next page.
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX).saturating_add(1);
-        let stored = match history.store().page(params, owners, place.as_ref(), limit).await {
+        let stored = match history.store().page(query, place.as_ref(), limit).await {
             Ok(stored) => {
                 let stored = self.without_those_in_memory(stored, is_stored).await?;
                 if is_stored {
@@ -136,7 +140,7 @@ impl KnownCalls {
         let (total, is_more) = (calls.len() as u64 + stored.total, stored.is_more);
         calls.extend(stored.calls);
         let stored_since = history.size().and_then(|size| size.oldest).map(UnixTime);
-        let page = to_page(calls, params)?;
+        let page = to_page(calls, query)?;
         Ok(CallPage { total, is_more, stored_since, ..page })
     }
 
@@ -150,9 +154,14 @@ impl KnownCalls {
 
     /// Returns the matching calls in memory. It is locked while they are selected, not while they are sorted and
     /// encoded.
-    async fn in_memory(&self, params: &CallsParams) -> Result<Vec<Call>, Fault> {
-        let wanted = params.clone();
-        self.memory.read(move |joiner| found(joiner, &wanted)).await
+    async fn in_memory(&self, query: Query<'_>) -> Result<Vec<Call>, Fault> {
+        let wanted = query.params.clone();
+        let mut calls = self.memory.read(move |joiner| found(joiner, &wanted)).await?;
+        if !query.by.is_none() {
+            let now = calendar();
+            calls.retain(|call| call.is_job() && query.by.fits(&Job::from(call), now));
+        }
+        Ok(calls)
     }
 
     /// Leaves out calls that are not read from the history: all those in memory if it lacks the latest changes, else
@@ -220,10 +229,15 @@ fn found(joiner: &Joiner, params: &CallsParams) -> Vec<Call> {
 }
 
 /// Returns one page of the calls, in the requested order.
-fn to_page(calls: Vec<Call>, params: &CallsParams) -> Result<CallPage, Fault> {
+fn to_page(mut calls: Vec<Call>, Query { params, by, .. }: Query<'_>) -> Result<CallPage, Fault> {
     let cursor = cursor(params)?;
     let total = calls.len() as u64;
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
+    if let Some(amount) = by.sort {
+        sort_by_amount(&mut calls, amount, Some(calendar()));
+        calls.truncate(limit);
+        return Ok(CallPage { calls, total, is_more: false, stored_since: None, next: None });
+    }
     let (calls, next) = page(calls, params.order, cursor.as_ref(), limit);
     Ok(CallPage { calls, total, is_more: false, stored_since: None, next: next.map(|next| next.to_string()) })
 }

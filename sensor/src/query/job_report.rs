@@ -7,7 +7,7 @@
 use super::calls::owners;
 use super::jobs::KnownJobs;
 use crate::job_sums::JobSums;
-use call_store::answer::Owners;
+use call_store::answer::{Owners, Query};
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
@@ -39,7 +39,7 @@ impl KnownJobs {
         let mut cursor = None;
         let stored_since = loop {
             let search = params.search(PAGE_JOBS, cursor);
-            let page = self.calls.page(&search.into(), &Owners::All).await?;
+            let page = self.calls.page(Query::of_all(&search.into())).await?;
             let (own, whose) = (self.clone(), owners.clone());
             let summing = move || {
                 page.calls.iter().for_each(|call| sums.add(&own.shown(call, &whose)));

@@ -1,19 +1,20 @@
-//! `jobs.search` and `jobs.get`: the jobs of a domain, with what logs state of them and what follows.
+//! `jobs.get`: a job of a domain, with what logs state of it and what follows.
 //!
 //! Rule: of another user's job only what a queue shows to everyone is answered, unless the viewer is trusted.
-//! Not here: how calls are found in memory and in the history (`calls`), findings (`crate::findings`).
+//! Not here: searches (`job_search`), how calls are found in memory and in the history (`calls`), findings
+//! (`crate::findings`).
 
 use super::calls::{CallPage, KnownCalls, owners};
 use crate::findings::config::Thresholds;
 use crate::findings::{self, beside};
-use call_store::answer::Owners;
+use call_store::answer::{Owners, Query};
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::api::findings::Finding;
-use wire::api::jobs::{Job, JobParams, JobRecord, Jobs, JobsSearchParams};
+use wire::api::jobs::{Job, JobParams, JobRecord};
 use wire::call::Call;
 use wire::call::job::Fact;
 use wire::event::Outcome;
@@ -35,32 +36,11 @@ pub(super) struct KnownJobs {
 }
 
 impl KnownJobs {
-    /// `jobs.search`.
-    pub(super) fn search_method(self) -> Method {
-        typed::method(move |caller, params: JobsSearchParams| {
-            let (own, viewer) = (self.clone(), caller.viewer);
-            async move { own.search(params, viewer).await }
-        })
-    }
-
     /// `jobs.get`.
     pub(super) fn get_method(self) -> Method {
         typed::method(move |caller, JobParams { job }: JobParams| {
             let (own, viewer) = (self.clone(), caller.viewer);
             async move { own.get(&job, viewer).await }
-        })
-    }
-
-    async fn search(&self, params: JobsSearchParams, viewer: Viewer) -> Result<Jobs, Fault> {
-        let owners = owners(viewer).await;
-        let page = self.calls.page(&own_facts(params.into(), &owners)?, &Owners::All).await?;
-        Ok(Jobs {
-            jobs: page.calls.iter().map(|call| self.shown(call, &owners)).collect(),
-            total: page.total,
-            total_is_more: page.is_more,
-            stored_since: page.stored_since,
-            next: page.next,
-            unheard: self.calls.unheard().await,
         })
     }
 
@@ -90,14 +70,14 @@ impl KnownJobs {
         if let Some(started) = call.started.filter(|_| !queue.is_empty()) {
             let (of_this, until) = (Some(queue.to_owned()), Some(UnixTime(started)));
             let of_queue = CallsParams { queue: of_this, until, ..others.clone() };
-            let page = self.calls.page(&of_queue, &Owners::All).await?;
+            let page = self.calls.page(Query::of_all(&of_queue)).await?;
             found.extend(beside::long_wait(call, queue, &page.calls, &self.thresholds));
         }
         let is_named = !call.name.is_empty() && !call.user.is_empty();
         if let Some(ended) = call.ended.filter(|_| is_named) {
             let (name, user) = (Some(call.name.to_string()), Some(call.user.to_string()));
             let of_name = CallsParams { name, user, until: Some(UnixTime(ended)), ..others };
-            let mut page = self.calls.page(&of_name, &Owners::All).await?;
+            let mut page = self.calls.page(Query::of_all(&of_name)).await?;
             page.calls.retain(|other| (&other.name, &other.user) == (&call.name, &call.user));
             found.extend(beside::fails_again(call, &page.calls));
         }
@@ -110,22 +90,6 @@ impl KnownJobs {
             return job.reduced();
         }
         Job { findings: findings::of(call, &job, &self.thresholds), ..job }
-    }
-}
-
-/// Restricts a search by what others may not see to the viewer's own jobs.
-fn own_facts(params: CallsParams, owners: &Owners) -> Result<CallsParams, Fault> {
-    let Owners::Only(names) = owners else { return Ok(params) };
-    if params.account.is_none() {
-        return Ok(params);
-    }
-    match (&params.user, names.first()) {
-        (Some(user), _) if names.contains(user) => Ok(params),
-        (None, Some(own)) => Ok(CallsParams { user: Some(own.clone()), ..params }),
-        (Some(_), _) | (None, None) => Err(Fault::invalid_params(
-            "account: accounts of other users' jobs are shown to root and operators only; expected a search \
-             without it, or as the user of the jobs",
-        )),
     }
 }
 
@@ -142,7 +106,7 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
     if name.contains(':') {
         let id = Some(name.to_owned());
         let by_id = CallsParams { call: id, jobs_only: true, limit: 1, ..CallsParams::default() };
-        by_alias = known.page(&by_id, &Owners::All).await?.calls.into_iter().next();
+        by_alias = known.page(Query::of_all(&by_id)).await?.calls.into_iter().next();
         // Slurm gives a task of an array the number of the whole array, too: then several jobs are meant.
         if let Some(call) = by_alias.take_if(|call| call.id == name || !is_task(call)) {
             return Ok(call);
@@ -157,7 +121,7 @@ async fn find(known: &KnownCalls, name: &str) -> Result<Call, Fault> {
         limit,
         ..CallsParams::default()
     };
-    let CallPage { calls, .. } = known.page(&by_number, &Owners::All).await?;
+    let CallPage { calls, .. } = known.page(Query::of_all(&by_number)).await?;
     match calls.as_slice() {
         [only] => Ok(only.clone()),
         [] => by_alias.ok_or_else(|| {

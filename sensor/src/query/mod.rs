@@ -25,6 +25,7 @@ pub mod history;
 mod history_answer;
 mod history_cursor;
 mod job_report;
+mod job_search;
 mod jobs;
 pub mod metrics;
 pub mod modules;

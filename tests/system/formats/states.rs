@@ -1,7 +1,7 @@
 //! Samples of state folders, and checks of their content.
 
 use super::Sample;
-use call_store::answer::Owners;
+use call_store::answer::Query;
 use call_store::store::{CallLimit, CallStore};
 use directory::snapshot::{self, Snapshot};
 use log_filters::found::Change;
@@ -35,6 +35,7 @@ use store::tier::Tier;
 use store::tier_files::Limit;
 use store::writer::Writer;
 use wire::api::calls::CallsParams;
+use wire::api::job_amount::{ByAmount, JobAmount, conditions};
 use wire::call::job::Fact;
 use wire::call::usage::Figure;
 use wire::credential::{Role, Roles};
@@ -64,6 +65,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("calls-copied", &[(CALL_HISTORY, 2)], calls),
     ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
     ("calls-jobs", &[(CALL_HISTORY, 4)], calls_of_jobs),
+    ("calls-amounts", &[(CALL_HISTORY, 5)], calls_of_jobs),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -144,7 +146,7 @@ fn calls(state: &Path) {
     let store = CallStore::new(&state.join("calls.db"), CallLimit { bytes: 1 << 30, age: Duration::MAX });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ids = |params: CallsParams| {
-        let page = runtime.block_on(store.page(&params, &Owners::All, None, 10)).unwrap();
+        let page = runtime.block_on(store.page(Query::of_all(&params), None, 10)).unwrap();
         page.calls.iter().map(|call| call.id.to_string()).collect::<Vec<_>>()
     };
     // An older schema is brought up to date before it is read.
@@ -165,10 +167,13 @@ fn calls_of_jobs(state: &Path) {
     let store = CallStore::new(&state.join("calls.db"), CallLimit { bytes: 1 << 30, age: Duration::MAX });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let params = CallsParams { account: Some("bio".to_owned()), jobs_only: true, ..CallsParams::default() };
-    let page = runtime.block_on(store.page(&params, &Owners::All, None, 10)).unwrap();
+    let page = runtime.block_on(store.page(Query::of_all(&params), None, 10)).unwrap();
     let [call] = page.calls.as_slice() else { panic!("{page:?}") };
     let facts = [Fact::Queue, Fact::Cpus, Fact::Memory, Fact::Gpus].map(|fact| call.fact(fact).unwrap());
     assert_eq!(facts, ["gpu", "8", "17179869184", "2"]);
+    let by = ByAmount { conditions: conditions("cpus >= 8").unwrap(), sort: Some(JobAmount::Ran) };
+    let of_amount = Query { by: &by, ..Query::of_all(&params) };
+    assert_eq!(runtime.block_on(store.page(of_amount, None, 10)).unwrap().calls, std::slice::from_ref(call));
     let details = call.details.as_deref().unwrap();
     assert_eq!((details.runs.len(), details.runs[0].hosts[0].as_str()), (1, "node02"));
     assert!(details.line(Fact::Queue).is_some_and(|line| line.event.offset > 0), "{details:?}");

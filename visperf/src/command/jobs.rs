@@ -11,14 +11,16 @@ use crate::command::pages::Pages;
 use crate::command::query::{LIMIT_MAX, note_missing, print_typed};
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
-use crate::options::{Between, OfDomain, OfJobs, Query, chosen, whole};
+use crate::options::{Between, OfDomain, OfJobs, Query, chosen, whole, words};
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
 use crate::output::note;
 use crate::output::times::now;
+use clap::builder::TypedValueParser;
 use serde_json::Value;
-use sorted::SortBy;
 use wire::api::calls::CallOrder;
+use wire::api::findings::FindingKind;
+use wire::api::job_amount::{Condition, ConditionError, JobAmount, conditions};
 use wire::api::jobs::{Job, JobsSearchParams};
 use wire::api::{Request, UnixTime};
 use wire::call::State;
@@ -36,6 +38,9 @@ use wire::shown::count;
   visperf jobs --queue long --in waiting
   visperf jobs --charged-to physics --since 30d --json
   visperf jobs --all-domains --user mrossi --outcome failed
+  visperf jobs --since 30d --where 'cpu_efficiency < 20 % and ran > 1h'
+  visperf jobs --since 7d --finding failed_process
+  visperf jobs --since 30d --sort wasted --top 5
   visperf jobs --user mrossi --limit 100 --sort wasted --top 5
   visperf jobs --since 30d --limit 100000 --csv > jobs.csv
   visperf job show slurm:17")]
@@ -60,11 +65,17 @@ pub(crate) struct Args {
     job: Option<String>,
     #[command(flatten)]
     between: Between,
-    /// Maximum number of jobs; several pages are requested from the daemon if needed
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX), default_value_t = 100)]
-    limit: u64,
+    /// Only jobs that meet these conditions, of your own jobs unless you are root or an operator; may be repeated
+    #[arg(long = "where", value_name = "CONDITIONS", value_parser = joined, long_help = WHERE_HELP)]
+    conditions: Vec<Vec<Condition>>,
+    /// Only jobs with a finding of this kind, of your own jobs unless you are root or an operator
+    #[arg(long, value_name = "KIND", value_parser = findings())]
+    finding: Option<FindingKind>,
+    /// Maximum number of jobs; several pages are requested from the daemon if needed [default: 100]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole(1..=u64::MAX))]
+    limit: Option<u64>,
     /// Continue after an earlier page: the cursor in its note, with the same other options
-    #[arg(long, value_name = "CURSOR", value_parser = chosen)]
+    #[arg(long, value_name = "CURSOR", value_parser = chosen, conflicts_with = "sort")]
     cursor: Option<String>,
     /// Search all domains that the directory knows
     #[arg(long, conflicts_with_all = ["domain", "cursor"])]
@@ -72,11 +83,11 @@ pub(crate) struct Args {
     /// Print the oldest jobs first
     #[arg(long)]
     oldest: bool,
-    /// Sort the jobs that are printed by this, the largest first: of the newest 100, unless --limit says more
-    #[arg(long, value_name = "BY", conflicts_with = "oldest")]
-    sort: Option<SortBy>,
-    /// Print only the first N of the sorted jobs; needs --sort
-    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX), requires = "sort")]
+    /// Sort by this amount, the largest first: all jobs that fit, or the newest of them that --limit says
+    #[arg(long, value_name = "AMOUNT", value_parser = amounts(), conflicts_with = "oldest")]
+    sort: Option<JobAmount>,
+    /// Print only the first N of the sorted jobs; needs --sort [default: 100, or all that --limit says]
+    #[arg(long, value_name = "N", value_parser = whole(1..=LIMIT_MAX), requires = "sort")]
     top: Option<u64>,
     /// Print comma-separated values, all columns, times in UTC
     #[arg(long, conflicts_with = "json")]
@@ -84,6 +95,54 @@ pub(crate) struct Args {
     /// Print the columns of another program, for scripts that read it: sacct, as `sacct --parsable2`
     #[arg(long, value_name = "FORMAT", value_parser = ["sacct"], conflicts_with_all = ["json", "csv"])]
     format: Option<String>,
+}
+
+const WHERE_HELP: &str = "\
+Only jobs that meet these conditions, of your own jobs unless you are root or an operator; may be repeated
+
+A condition is an amount, one of < <= > >= =, and a value; several are joined by `and`. A job whose amount is not known does
+not meet it.
+  shares  cpu_efficiency, memory_efficiency                 20 %
+  times   cpu_time, wasted, ran, waited, time_limit         90s, 30m, 1h30m, 2d
+  sizes   peak_memory, memory, read_bytes, written_bytes    512 MiB, 2 GiB
+  counts  cpus, nodes, gpus, tries                          8
+`memory`, `cpus` and `gpus` are what was allocated, `wasted` is CPU time of the allocated CPUs that was not used.";
+
+/// Sorted jobs that are printed by default.
+const TOP_DEFAULT: u64 = 100;
+
+/// Jobs that are printed by default.
+const LIMIT_DEFAULT: u64 = 100;
+
+fn joined(text: &str) -> Result<Vec<Condition>, ConditionError> {
+    conditions(text)
+}
+
+fn amounts() -> impl TypedValueParser<Value = JobAmount> {
+    let words = words(JobAmount::ALL.iter().map(|amount| amount.as_str()));
+    words.try_map(|word| JobAmount::from_word(&word).ok_or("expected an amount"))
+}
+
+/// Kinds of findings that a search knows: those that do not compare a job with others.
+fn findings() -> impl TypedValueParser<Value = FindingKind> {
+    let is_of_one = |kind: &&FindingKind| !matches!(kind, FindingKind::LongWait | FindingKind::FailsAgain);
+    let words = words(FindingKind::ALL.iter().filter(is_of_one).map(|kind| kind.as_str()));
+    words.try_map(|word| FindingKind::from_word(&word).ok_or("expected a kind of finding"))
+}
+
+impl Args {
+    /// The amount by which the daemon sorts all jobs that fit; if `--limit` is given, the newest are sorted here.
+    fn sorted_there(&self) -> Option<JobAmount> {
+        self.sort.filter(|_| self.limit.is_none())
+    }
+
+    /// Most jobs that are requested.
+    fn limit(&self) -> u64 {
+        match self.sorted_there() {
+            Some(_) => self.top.unwrap_or(TOP_DEFAULT),
+            None => self.limit.unwrap_or(LIMIT_DEFAULT),
+        }
+    }
 }
 
 /// Print the jobs.
@@ -98,11 +157,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     let mut client = Client::new(&args.query.target);
     let about = args.whose.about();
-    let pages = Pages::read(args.cursor.clone(), args.limit, |cursor, limit| {
+    let pages = Pages::read(args.cursor.clone(), args.limit(), |cursor, limit| {
         let answer = client.request(&params(args, cursor, limit), &about, PATIENCE);
         answer.map_err(|error| client.explain(JobsSearchParams::METHOD, error))
     })?;
-    let left_out = pages.left_out();
+    let shown = pages.items.len() as u64;
+    let left_out = match args.sorted_there() {
+        Some(amount) => below(amount, shown, pages.last.total, pages.last.total_is_more),
+        None => pages.left_out(),
+    };
     let Pages { items, last, .. } = pages;
     print(args, items)?;
     if let Some(text) = left_out {
@@ -112,6 +175,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     note_end_of_past(args.between.since, last.stored_since);
     note_unknown(args, &mut client);
     Ok(())
+}
+
+/// Says how many sorted jobs are not printed.
+fn below(amount: JobAmount, shown: u64, total: u64, is_more: bool) -> Option<String> {
+    let more = if is_more { "more than " } else { "" };
+    (total > shown || is_more).then(|| {
+        format!(
+            "the {shown} of {more}{total} jobs that have most of this ({amount}); --top N prints more of them"
+        )
+    })
 }
 
 /// Notes jobs that a search by user or name leaves out, as no log states these before the end.
@@ -156,7 +229,9 @@ fn run_everywhere(args: &Args) -> Result<(), Failure> {
     let everywhere::Found { items, total, is_more, missing, unheard } = everywhere::read(args)?;
     let shown = items.len() as u64;
     print(args, items)?;
-    if total > shown || is_more {
+    if let Some(amount) = args.sorted_there() {
+        below(amount, shown.min(args.limit()), total, is_more).iter().for_each(|text| note(text));
+    } else if total > shown || is_more {
         let more = if is_more { "more than " } else { "" };
         note(&format!("{shown} of {more}{total} jobs; --limit N shows more"));
     }
@@ -174,7 +249,8 @@ fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
                 items.len()
             ));
         }
-        items.truncate(args.top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX));
+        let top = args.top.or(args.sorted_there().map(|_| TOP_DEFAULT));
+        items.truncate(top.and_then(|top| usize::try_from(top).ok()).unwrap_or(usize::MAX));
     }
     let (jobs, raw): (Vec<Job>, Vec<Value>) = items.into_iter().unzip();
     if jobs.iter().any(|job| job.is_reduced) {
@@ -209,6 +285,9 @@ fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
         outcome: args.outcome.clone(),
         since: args.between.since.map(UnixTime),
         until: args.between.until.map(UnixTime),
+        conditions: args.conditions.concat(),
+        finding: args.finding,
+        sort: args.sorted_there(),
         limit,
         order: if args.oldest { CallOrder::Oldest } else { CallOrder::Newest },
         cursor,

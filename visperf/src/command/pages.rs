@@ -103,6 +103,10 @@ impl<P: Page> Pages<P> {
         let (shown, name) = (self.items.len() as u64, P::ITEMS);
         let (total, is_more) = self.last.total();
         match self.last.next().map(wire::shell::quoted) {
+            Some(next) if is_more && total <= shown => Some(format!(
+                "{}, and there may be more; --cursor {next} shows those that follow",
+                wire::shown::count(shown, name.trim_end_matches('s'))
+            )),
             Some(next) if is_more => {
                 Some(format!("{shown} of more than {total} {name}; --cursor {next} shows those that follow"))
             }

@@ -119,6 +119,12 @@ pub struct JobUsage {
     /// That as a share of the allocated memory. Absent if this is unknown, or a host was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_efficiency: Option<f64>,
+    /// Bytes read from storage. Absent if no sensor of its hosts may read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes written to storage. Absent if no sensor of its hosts may read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
 }
 
 impl From<&Usage> for HostUsage {
@@ -191,6 +197,9 @@ impl JobUsage {
         let usages = last_run(call);
         let latest = usages.iter().map(|usage| usage.until).max()?;
         let sum = |figure: Figure| usages.iter().filter_map(|usage| usage.figure(figure)).sum::<u64>();
+        let known_sum = |figure: Figure| {
+            usages.iter().filter_map(|usage| usage.figure(figure)).reduce(|sum, one| sum + one)
+        };
         let mut hosts: Vec<&str> = usages.iter().map(|usage| usage.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
@@ -210,6 +219,8 @@ impl JobUsage {
             wasted_cpu_secs: allocated_secs.map(|allocated| (allocated - cpu_secs).max(0.0)),
             peak_memory_bytes,
             memory_efficiency: allocated_bytes.map(|allocated| float(peak_memory_bytes) / allocated),
+            read_bytes: known_sum(Figure::ReadBytes),
+            written_bytes: known_sum(Figure::WrittenBytes),
         })
     }
 }

@@ -5,7 +5,8 @@
 
 use super::calls::{CallOrder, CallsParams};
 use super::events::known_outcome;
-use super::findings::Finding;
+use super::findings::{Finding, FindingKind};
+use super::job_amount::{ByAmount, Condition, JobAmount};
 use super::job_usage::{ALLOCATED_MIN_BYTES, HostUsage, JobUsage};
 use super::{Effect, Request, Subject, UnixTime};
 use crate::call::job::{Fact, JobDetails, Run};
@@ -20,8 +21,9 @@ const LIMIT_DEFAULT: u64 = 100;
 
 /// Search the jobs of a domain: those that wait, run, or have ended.
 ///
-/// Each part of an array or of a heterogeneous job is a job; the array itself is none.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Each part of an array or of a heterogeneous job is a job; the array itself is none. A search by what only a job's user may
+/// see, such as its account, usage or findings, is one of the caller's own jobs, unless that is root or an operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct JobsSearchParams {
     /// Only the job with this id; `*` and `…` match any characters.
@@ -46,11 +48,20 @@ pub struct JobsSearchParams {
     pub since: Option<UnixTime>,
     /// Only jobs whose latest time is this time or earlier.
     pub until: Option<UnixTime>,
+    /// Only jobs that meet these conditions on amounts: `cpu_efficiency < 20 %`, `ran >= 1h30m`, `peak_memory > 2 GiB`. An
+    /// amount that is not known meets none. Without a unit a value is in that of the answer: seconds, bytes, a share of one.
+    #[serde(rename = "where")]
+    pub conditions: Vec<Condition>,
+    /// Only jobs with a finding of this kind; `long_wait` and `fails_again` cannot be searched by. The time of a search is
+    /// limited: an answer may have fewer jobs than `limit`, or none, and a next page.
+    pub finding: Option<FindingKind>,
     /// Maximum number of jobs on the page.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u64,
     /// Sort order, by the latest time of a job.
     pub order: CallOrder,
+    /// Return the jobs with most of this instead, the most first: one page, without those for which it is not known.
+    pub sort: Option<JobAmount>,
     /// Cursor of the page, from `next` of an earlier answer; the other parameters must be those of that call.
     /// Absent for the first page.
     pub cursor: Option<String>,
@@ -70,10 +81,21 @@ impl Default for JobsSearchParams {
             outcome: Vec::new(),
             since: None,
             until: None,
+            conditions: Vec::new(),
+            finding: None,
             limit: LIMIT_DEFAULT,
             order: CallOrder::default(),
+            sort: None,
             cursor: None,
         }
+    }
+}
+
+impl JobsSearchParams {
+    /// What it chooses and sorts by, besides what calls have in common.
+    #[must_use]
+    pub fn by_amount(&self) -> ByAmount {
+        ByAmount { conditions: self.conditions.clone(), sort: self.sort }
     }
 }
 
@@ -112,7 +134,8 @@ impl Request for JobsSearchParams {
 pub struct Jobs {
     /// Jobs of this page, in the requested order.
     pub jobs: Vec<Job>,
-    /// Number of matching jobs on all pages. Of stored jobs at most 10,000 are counted.
+    /// Number of matching jobs on all pages. Of stored jobs at most 10,000 are counted, and of a search by findings those of
+    /// this page.
     pub total: u64,
     /// Whether there may be more than `total`. Absent if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -366,6 +389,12 @@ impl Job {
     #[must_use]
     pub fn managed_memory_bytes(&self) -> Option<u64> {
         self.memory_bytes.filter(|bytes| *bytes >= ALLOCATED_MIN_BYTES)
+    }
+
+    /// Whether it has a finding of this kind.
+    #[must_use]
+    pub fn has_finding(&self, kind: FindingKind) -> bool {
+        self.findings.iter().any(|finding| finding.kind == kind.as_str())
     }
 
     /// What another user may see of it: what `squeue` prints by default, and how it ended.

@@ -61,7 +61,9 @@ pub(super) fn read(args: &Args) -> Result<Found, Failure> {
         Some(error) if found.missing.len() == names.len() => Err(error.into()),
         _ => {
             sort(&mut found.items, args.oldest);
-            found.items.truncate(usize::try_from(args.limit).unwrap_or(usize::MAX));
+            if args.sorted_there().is_none() {
+                found.items.truncate(usize::try_from(args.limit()).unwrap_or(usize::MAX));
+            }
             Ok(found)
         }
     }
@@ -97,7 +99,7 @@ fn ask_all(args: &Args, names: &[String]) -> Vec<(String, Result<Pages<Jobs>, Er
 
 fn ask_one(client: &mut Client, args: &Args, domain: &str) -> Result<Pages<Jobs>, Error> {
     let about = About { domain: Some(domain.to_owned()), host: None };
-    Pages::read(None, args.limit, |cursor, limit| {
+    Pages::read(None, args.limit(), |cursor, limit| {
         let params: JobsSearchParams = params(args, cursor, limit);
         client.request(&params, &about, PATIENCE)
     })

@@ -1,89 +1,55 @@
-//! Jobs in the order of what they used.
+//! Jobs in the order of an amount.
 //!
-//! Pure. Rule: jobs without a value are last; of equal ones the order remains.
+//! Pure. Rule: jobs without the amount are last; of equal ones the order remains. Not here: amounts (`wire`).
 
 use serde_json::Value;
-use wire::api::UnixTime;
+use wire::api::job_amount::JobAmount;
 use wire::api::jobs::Job;
 use wire::time::Time;
 
-/// What jobs are sorted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum SortBy {
-    /// CPU time of the allocated CPUs that was not used
-    Wasted,
-    /// Measured CPU time
-    Cpu,
-    /// Measured peak memory
-    Memory,
-    /// Time from the start to the end, or until now
-    Ran,
-    /// Time from the submission to the start, or until now
-    Waited,
-}
-
 /// Sorts jobs, the largest first; returns of how many the amount is not known.
-pub(super) fn sort(items: &mut [(Job, Value)], by: SortBy, now: Time) -> usize {
-    items.sort_by(|(one, _), (other, _)| amount(other, by, now).total_cmp(&amount(one, by, now)));
-    items.iter().filter(|(job, _)| amount(job, by, now) == f64::NEG_INFINITY).count()
-}
-
-#[allow(clippy::cast_precision_loss)] // only compared
-fn amount(job: &Job, by: SortBy, now: Time) -> f64 {
-    let span = |from: Option<UnixTime>, to: Option<UnixTime>| {
-        let secs = |time: Option<UnixTime>| time.map(|time| time.0.secs_f64());
-        Some(secs(to).unwrap_or(now.secs_f64()) - secs(from)?)
-    };
-    let amount = match by {
-        SortBy::Wasted => job.usage.and_then(|usage| usage.wasted_cpu_secs),
-        SortBy::Cpu => job.usage.map(|usage| usage.cpu_secs),
-        SortBy::Memory => job.usage.map(|usage| usage.peak_memory_bytes as f64),
-        SortBy::Ran => span(job.started, job.ended),
-        SortBy::Waited => span(job.submitted, job.started.or(job.ended)),
-    };
-    amount.unwrap_or(f64::NEG_INFINITY)
+pub(super) fn sort(items: &mut [(Job, Value)], by: JobAmount, now: Time) -> usize {
+    let amount = |job: &Job| by.of(job, Some(now)).unwrap_or(f64::NEG_INFINITY);
+    items.sort_by(|(one, _), (other, _)| amount(other).total_cmp(&amount(one)));
+    items.iter().filter(|(job, _)| by.of(job, Some(now)).is_none()).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::api::UnixTime;
     use wire::api::job_usage::JobUsage;
+    use wire::call::State;
 
     #[test]
     fn the_largest_is_first_and_what_is_not_known_last() {
         let at = |secs: i64| Some(UnixTime(Time::from_micros(secs * 1_000_000)));
-        let job = |id: &str, usage: Option<(f64, u64)>, times: [Option<UnixTime>; 3]| Job {
+        let used = |wasted: f64| {
+            Some(JobUsage { cpu_secs: 9.0 - wasted, wasted_cpu_secs: Some(wasted), ..JobUsage::default() })
+        };
+        let job = |id: &str, state, usage, started| Job {
             id: id.to_owned(),
-            usage: usage.map(|(wasted, peak_memory_bytes)| JobUsage {
-                cpu_secs: 9.0 - wasted,
-                wasted_cpu_secs: Some(wasted),
-                peak_memory_bytes,
-                ..JobUsage::default()
-            }),
-            submitted: times[0],
-            started: times[1],
-            ended: times[2],
+            state,
+            usage,
+            submitted: at(0),
+            started,
             ..Job::default()
         };
         let jobs = [
-            job("unknown", None, [None; 3]),
-            job("idle", Some((8.0, 5)), [at(0), at(10), at(20)]),
-            job("busy", Some((1.0, 7)), [at(0), at(1), None]),
-            job("waits", None, [at(0), None, None]),
+            job("unknown", State::Ended, None, None),
+            job("idle", State::Running, used(8.0), at(10)),
+            job("busy", State::Running, used(1.0), at(1)),
+            job("waits", State::Waiting, None, None),
         ];
-        let sorted = |by: SortBy| {
+        let sorted = |by: JobAmount| {
             let mut items: Vec<(Job, Value)> = jobs.iter().map(|job| (job.clone(), Value::Null)).collect();
             let unknown = sort(&mut items, by, Time::from_micros(50_000_000));
-            assert_eq!(
-                unknown,
-                if matches!(by, SortBy::Ran | SortBy::Wasted | SortBy::Cpu | SortBy::Memory) { 2 } else { 1 }
-            );
-            items.into_iter().map(|(job, _)| job.id).collect::<Vec<String>>()
+            (items.into_iter().map(|(job, _)| job.id).collect::<Vec<String>>(), unknown)
         };
-        assert_eq!(sorted(SortBy::Wasted)[..2], ["idle", "busy"]);
-        assert_eq!(sorted(SortBy::Cpu)[..2], ["busy", "idle"]);
-        assert_eq!(sorted(SortBy::Memory)[..2], ["busy", "idle"]);
-        assert_eq!(sorted(SortBy::Ran)[..2], ["busy", "idle"]);
-        assert_eq!(sorted(SortBy::Waited), ["waits", "idle", "busy", "unknown"]);
+        let as_known = |ids: [&str; 4], unknown| (ids.map(str::to_owned).to_vec(), unknown);
+        assert_eq!(sorted(JobAmount::Wasted), as_known(["idle", "busy", "unknown", "waits"], 2));
+        assert_eq!(sorted(JobAmount::CpuTime), as_known(["busy", "idle", "unknown", "waits"], 2));
+        assert_eq!(sorted(JobAmount::Ran), as_known(["busy", "idle", "unknown", "waits"], 2));
+        assert_eq!(sorted(JobAmount::Waited), as_known(["waits", "idle", "busy", "unknown"], 1));
     }
 }

@@ -1,0 +1,25 @@
+-- Amounts of jobs, by which searches choose and sort; null if not known. Narrow, so that all can be looked at.
+CREATE TABLE call_amounts (
+    latest_us INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    cpu_time REAL,
+    cpu_efficiency REAL,
+    wasted REAL,
+    peak_memory REAL,
+    memory_efficiency REAL,
+    read_bytes REAL,
+    written_bytes REAL,
+    ran REAL,
+    waited REAL,
+    cpus REAL,
+    nodes REAL,
+    gpus REAL,
+    memory REAL,
+    time_limit REAL,
+    tries REAL,
+    PRIMARY KEY (latest_us, key)
+) STRICT, WITHOUT ROWID;
+
+-- The highest key whose amounts have not been stored: rows from before get them step by step, the newest first.
+ALTER TABLE identity ADD COLUMN without_amounts INTEGER NOT NULL DEFAULT 0;
+UPDATE identity SET without_amounts = last_key;
