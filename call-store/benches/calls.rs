@@ -27,6 +27,7 @@ const START_SECS: i64 = 1_700_000_000;
 const ROOM: CallLimit = CallLimit { bytes: 1 << 40, age: Duration::MAX };
 const BATCH: u64 = 5_000;
 const ROUNDS: usize = 9;
+const SEARCHES: usize = 200;
 
 /// A job of a cluster of 500 hosts with 200 users; a call each ten seconds.
 fn call(rng: &mut Rng, number: u64) -> StoredCall {
@@ -199,6 +200,7 @@ async fn measure(count: u64) {
             measure_page(&store, what, Query { by: &by, ..Query::of_all(&params) }, limit).await;
         }
     }
+    measure_user_and_time(&store, count).await;
     measure_all_pages(&store, count).await;
     measure_copy(&store, count).await;
 }
@@ -221,6 +223,44 @@ async fn measure_page(store: &CallStore, what: &str, query: Query<'_>, limit: us
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let (median, most) = (millis(times[ROUNDS / 2]), millis(times[ROUNDS - 1]));
     println!("  {what:20} {median:8.2} ms {most:8.2} ms  {answer}");
+}
+
+/// Searches the jobs of a user in 30 days, of many users and times: with nothing of the file in memory, and again.
+async fn measure_user_and_time(store: &CallStore, count: u64) {
+    let mut rng = Rng::with_seed(7);
+    let (mut cold, mut warm) = (Vec::new(), Vec::new());
+    for _ in 0..SEARCHES {
+        let user = Some(format!("user{}", rng.u32(0..200).min(rng.u32(0..200))));
+        let start = START_SECS + rng.i64(0..i64::try_from(count).unwrap() * 10);
+        let since = UnixTime(Time::from_micros(start * 1_000_000));
+        let until = Some(UnixTime(since.0.plus(Duration::from_secs(30 * 86_400))));
+        let params =
+            CallsParams { user, since: Some(since), until, jobs_only: true, ..CallsParams::default() };
+        // Only root may; else it is warm, too.
+        let is_cold = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
+        for times in [&mut cold, &mut warm] {
+            let started = Instant::now();
+            store.page(Query::of_all(&params), None, 100).await.unwrap();
+            times.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+        if !is_cold {
+            cold.clear();
+        }
+    }
+    println!(
+        "first page of 100 of a user in 30 days, {SEARCHES} users and times: median and 99th percentile"
+    );
+    for (what, mut times) in [("cold", cold), ("warm", warm)] {
+        times.sort_by(f64::total_cmp);
+        match times.as_slice() {
+            [] => println!("  {what}: it takes root to drop what is cached"),
+            times => println!(
+                "  {what:20} {:8.2} ms {:8.2} ms",
+                times[times.len() / 2],
+                times[times.len() * 99 / 100]
+            ),
+        }
+    }
 }
 
 /// Reads all jobs, in pages as a report does.

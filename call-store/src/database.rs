@@ -56,10 +56,11 @@ pub(crate) async fn open_writer(path: &Path, pages_max: u64) -> Result<SqliteCon
     Ok(connection)
 }
 
-/// Creates the file, and its folder, for this user alone; SQLite gives its other files the same rights.
+/// Creates the file, and its folder, for this user alone; SQLite gives its other files the same rights. The folder around
+/// that is not created: a state folder that was removed while its daemon runs could not be put back then.
 fn create(path: &Path) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
+        fs::DirBuilder::new().mode(0o700).create(folder)?;
     }
     let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
     file.map(drop)

@@ -23,3 +23,17 @@ CREATE TABLE call_amounts (
 -- The highest key whose amounts have not been stored: rows from before get them step by step, the newest first.
 ALTER TABLE identity ADD COLUMN without_amounts INTEGER NOT NULL DEFAULT 0;
 UPDATE identity SET without_amounts = last_key;
+
+-- Whether a call is a job is in the indexes that are counted by, so that no row is read for it.
+DROP INDEX call_by_user;
+DROP INDEX call_by_name;
+DROP INDEX call_by_outcome;
+DROP INDEX call_not_ok;
+DROP INDEX call_by_account;
+DROP INDEX call_by_queue;
+CREATE INDEX call_by_user ON call (user, latest_us, is_job);
+CREATE INDEX call_by_name ON call (name, latest_us, is_job);
+CREATE INDEX call_by_outcome ON call (outcome, latest_us, is_job);
+CREATE INDEX call_not_ok ON call (user, latest_us, outcome, is_job) WHERE outcome <> 'ok';
+CREATE INDEX call_by_account ON call (account, latest_us, is_job) WHERE account <> '';
+CREATE INDEX call_by_queue ON call (queue, latest_us, is_job) WHERE queue <> '';

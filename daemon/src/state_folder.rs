@@ -55,7 +55,11 @@ pub enum Error {
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
-        io::Error::other(error)
+        let kind = match &error {
+            Error::System { error, .. } => error.kind(),
+            Error::Kind { .. } | Error::Owner { .. } | Error::Mode { .. } => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
     }
 }
 
@@ -90,7 +94,8 @@ pub fn check(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Create a folder below the state folder, accessible to its owner only, if it does not exist, and check it:
-/// it may not be a link.
+/// it may not be a link. The folder around it is not created: a state folder that was removed while its daemon runs could
+/// not be put back then.
 ///
 /// # Errors
 /// If it cannot be created or must not be used.
@@ -99,7 +104,7 @@ pub fn prepare_below(path: &Path) -> Result<(), Error> {
         Err(Error::System { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
         checked => return checked,
     }
-    make(path)?;
+    DirBuilder::new().mode(0o700).create(path).map_err(system("make", path))?;
     check_itself(path)
 }
 
@@ -223,6 +228,11 @@ mod tests {
         );
         assert!(matches!(prepare_below(&link), Err(Error::Kind { .. })));
         let below = outside.path().join("a/b");
+        assert!(
+            matches!(prepare_below(&below), Err(Error::System { .. })),
+            "the folder around it was removed"
+        );
+        fs::create_dir(outside.path().join("a")).expect("made");
         prepare_below(&below).expect("made");
         prepare_below(&below).expect("there");
         fs::set_permissions(&below, Permissions::from_mode(0o707)).expect("changed");

@@ -15,6 +15,7 @@ pub mod control;
 pub mod filters;
 pub mod findings;
 pub mod history;
+pub mod job_series;
 pub mod job_sums;
 pub mod job_usage;
 pub mod journal;

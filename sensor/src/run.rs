@@ -366,6 +366,7 @@ impl Sensor {
             .method(),
             query::past_processes::method(self.recorder()),
             query::process_history::method(self.pasts.processes()),
+            query::job_series::method(self.pasts.series(), self.config.host.clone()),
             query::metrics::method(&self.sampler.handle(), self.history()),
             query::history::method(self.history(), self.config.host.clone(), self.pasts.exported().clone()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),

@@ -63,13 +63,11 @@ struct Head {
 }
 
 impl DailyLog {
-    /// Opens the log in a folder, which is created if it does not exist. The one around it is not: a state folder that
-    /// was removed while its daemon runs could not be put back then.
+    /// Opens the log in a folder, which is created if it does not exist; the one around it is not.
     ///
     /// # Errors
     /// If the folder cannot be created or read.
     pub fn open(folder: &Path, format: Format, limit: DailyLimit) -> io::Result<DailyLog> {
-        folder.parent().map(std::fs::symlink_metadata).transpose()?;
         daemon::state_folder::prepare_below(folder)?;
         let reader = DailyReader::new(folder, format);
         let mut lens = BTreeMap::new();

@@ -9,6 +9,7 @@ mod bucket_row;
 mod bytes;
 mod chunk;
 mod column;
+pub mod columns;
 mod compaction;
 pub mod copied_names;
 pub mod copy;

@@ -127,6 +127,7 @@ fn the_usage_of_a_job_is_known_in_its_domain_through_crashes() {
     };
     let before = of(&daemons, asked);
     check(&before, worker, truth(worker));
+    check_series(&before, asked, worker);
     take(&mut daemons, &first).kill().unwrap();
     agreed(&daemons, Some(&first)).unwrap();
     let after = of(&daemons, asked);
@@ -140,6 +141,26 @@ fn the_usage_of_a_job_is_known_in_its_domain_through_crashes() {
     for source in sources {
         assert!(ids.contains(&source["event"]), "expected an event of the domain: {source}, {ids:?}");
     }
+}
+
+/// Another host gets what the job used over time from the host where it ran: it adds up in spite of the crash.
+fn check_series(record: &Value, asked: &Host, worker: &Host) {
+    let id = record["job"]["id"].as_str().unwrap();
+    let words =
+        ["job", "series", id, "--step", "1s", "--json", "--domain", "UT-ICL", "--state", &state(asked)];
+    let answer: Value = serde_json::from_str(visperf(asked, &words).unwrap().trim()).unwrap();
+    assert_eq!(answer["host"], worker.name(), "{answer}");
+    let [curve] = answer["curves"].as_array().unwrap().as_slice() else { panic!("{answer}") };
+    let numbers =
+        |name: &str| curve[name].as_array().unwrap().iter().filter_map(Value::as_f64).collect::<Vec<_>>();
+    let mut before = curve["started"].as_f64().unwrap();
+    let mut used = 0.0;
+    for (time, cpus) in numbers("times").into_iter().zip(numbers("cpus")) {
+        used += cpus * (time - before);
+        before = time;
+    }
+    let all = record["usage"][0]["cpu_secs"].as_f64().unwrap();
+    assert!((used - all).abs() < 0.02 * all + 0.05, "{used} of {all}: {answer}");
 }
 
 fn check(record: &Value, worker: &Host, truth: f64) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
 use system_tests::grid::Daemon;
+use system_tests::program::{command, visperf};
 use system_tests::query;
 use system_tests::wait::{self, Seen};
 
@@ -121,6 +122,43 @@ fn jobs_of_a_real_slurm_have_used_what_the_kernel_says() {
             usage["cpu_secs"], truth[0], usage["peak_memory_bytes"], truth[1], usage["processes"]
         );
         check(work, outcome, record, (truth[0], truth[1] * 1024.0));
+        check_series(work, address, record);
+    }
+    let page = command(visperf().unwrap())
+        .args(["job", "show", records[0]["job"]["id"].as_str().unwrap(), "--connect"])
+        .arg(format!("unix:{}", address.display()))
+        .output()
+        .unwrap();
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(page.contains("OVER TIME") && page.contains('█'), "{page}");
+}
+
+/// What a job used second by second adds up to what it used in all, whatever the steps.
+fn check_series(work: &str, address: &Path, record: &Value) {
+    let job = format!("slurm:{}", record["job"]["job"].as_str().unwrap());
+    let usage = &record["usage"][0];
+    for step in [1.0, 3.0, 60.0] {
+        let answer =
+            query::local_result(address, "sensor.job_series", &json!({"job": job, "step": step})).unwrap();
+        let [curve] = answer["curves"].as_array().unwrap().as_slice() else { panic!("{work}: {answer}") };
+        let values = |name: &str| -> Vec<f64> {
+            curve[name].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+        };
+        let (times, cpus, memory) = (values("times"), values("cpus"), values("memory_bytes"));
+        let mut before = curve["started"].as_f64().unwrap();
+        let mut used = 0.0;
+        for (time, cpus) in times.iter().zip(&cpus) {
+            used += cpus * (time - before);
+            before = *time;
+        }
+        let all = usage["cpu_secs"].as_f64().unwrap();
+        assert!((used - all).abs() < 0.01 * all + 0.01, "{work}: {used} of {all}: {answer}");
+        let (most, peak) =
+            (memory.iter().copied().fold(0.0, f64::max), usage["peak_memory_bytes"].as_f64().unwrap());
+        assert!(most <= peak + 4096.0, "{work}: {most} of {peak}");
+        assert!(work != "memory" || most > 300e6, "it holds 300 MiB for seconds: {most} of {peak}");
+        assert!(work != "idle" || cpus.iter().all(|cpus| *cpus < 0.5), "{cpus:?}");
+        assert!(step > 1.0 || work != "one" || times.len() >= 4, "{times:?}");
     }
 }
 

@@ -22,6 +22,7 @@ pub mod findings;
 pub mod history;
 pub mod job_amount;
 pub mod job_report;
+pub mod job_series;
 pub mod job_usage;
 pub mod jobs;
 pub mod metrics;
@@ -122,6 +123,7 @@ mod tests {
         check::<history::DomainHistoryParams>();
         check::<history::HistoryParams>();
         check::<job_report::JobReportParams>();
+        check::<job_series::JobSeriesParams>();
         check::<jobs::JobParams>();
         check::<jobs::JobsSearchParams>();
         check::<metrics::DomainMetricsParams>();

@@ -133,12 +133,15 @@ pub const PROCESS_HISTORY: Format = Format::new("process history", 1);
 /// Measurements of the jobs that run on a host.
 pub const JOB_USAGE: Format = Format::new("job usage", 1);
 
+/// Files of the series of jobs, one for each day.
+pub const JOB_SERIES: Format = Format::new("job series", 1);
+
 /// Database of ended calls; its own table of migrations has the number. Version 2 can be copied,
 /// version 3 has what filters look at in fewer places, version 4 the details of jobs, version 5 their amounts apart.
 pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 5, newest: 5 };
 
 /// All formats that carry a version.
-pub const FORMATS: [Format; 28] = [
+pub const FORMATS: [Format; 29] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -165,6 +168,7 @@ pub const FORMATS: [Format; 28] = [
     MODULE,
     HISTORY,
     PROCESS_HISTORY,
+    JOB_SERIES,
     CALL_HISTORY,
     JOB_USAGE,
 ];

@@ -38,6 +38,11 @@ pub const PROCESS_BUDGET_MIB_DEFAULT: u64 = 128;
 /// Default for `process_days`.
 pub const PROCESS_DAYS_DEFAULT: f64 = 90.0;
 
+/// Default disk space of the series of jobs, in MiB: some thousand hours of a job.
+pub const JOB_SERIES_BUDGET_MIB_DEFAULT: u64 = 256;
+/// Default for `job_series_days`.
+pub const JOB_SERIES_DAYS_DEFAULT: f64 = 90.0;
+
 /// Default disk space of ended calls, in MiB: about a million of them.
 pub const CALL_BUDGET_MIB_DEFAULT: u64 = 512;
 
@@ -78,6 +83,10 @@ pub struct RawConfig {
     pub process_budget_mib: Option<u64>,
     /// Number of days whose processes are stored.
     pub process_days: Option<f64>,
+    /// Disk space for the series of the jobs that run here, in MiB; 0 for none.
+    pub job_series_budget_mib: Option<u64>,
+    /// Number of days whose series are stored.
+    pub job_series_days: Option<f64>,
     /// Disk space for ended calls, in MiB; 0 for none.
     pub call_budget_mib: Option<u64>,
     /// Disk space for ended calls of the domain, in MiB, while this sensor represents the domain or is a standby; 0
@@ -98,6 +107,8 @@ pub struct Config {
     pub copies: Option<[Limit; 3]>,
     /// Limit of the process history; `None` disables it.
     pub processes: Option<DailyLimit>,
+    /// Limit of the series of jobs; `None` disables them.
+    pub job_series: Option<DailyLimit>,
     /// Limits of the ended calls; `None` disables storing them.
     pub calls: Option<CallLimit>,
     /// Limits of the ended calls of the domain; `None` disables storing them.
@@ -128,6 +139,8 @@ impl Config {
         let of_domain = mib_or_none("domain_budget_mib", raw.domain_budget_mib, DOMAIN_BUDGET_MIB_DEFAULT);
         let of_processes =
             mib_or_none("process_budget_mib", raw.process_budget_mib, PROCESS_BUDGET_MIB_DEFAULT);
+        let of_series =
+            mib_or_none("job_series_budget_mib", raw.job_series_budget_mib, JOB_SERIES_BUDGET_MIB_DEFAULT);
         let of_calls = mib_or_none("call_budget_mib", raw.call_budget_mib, CALL_BUDGET_MIB_DEFAULT);
         let of_domain_calls =
             mib_or_none("domain_call_budget_mib", raw.domain_call_budget_mib, DOMAIN_CALL_BUDGET_MIB_DEFAULT);
@@ -141,7 +154,7 @@ impl Config {
         let samples =
             hours_or_none("domain_raw_hours", raw.domain_raw_hours, DOMAIN_RAW_HOURS_DEFAULT, &mut wrong);
         let process_days = days("process_days", raw.process_days, PROCESS_DAYS_DEFAULT, &mut wrong);
-        let process_days = usize::try_from(process_days.as_secs().div_ceil(86_400)).unwrap_or(usize::MAX);
+        let series_days = days("job_series_days", raw.job_series_days, JOB_SERIES_DAYS_DEFAULT, &mut wrong);
         let call_age = days("call_days", raw.call_days, CALL_DAYS_DEFAULT, &mut wrong);
         let [raw_age, minute_age, hour_age] = ages;
         for (finer, coarser) in [
@@ -160,8 +173,8 @@ impl Config {
         Ok(Config {
             limits: is_on.then(|| limits(own, SHARES, ages)),
             copies: (is_on && of_domain > 0).then(|| limits(of_domain, COPY_SHARES, copied)),
-            processes: (is_on && of_processes > 0)
-                .then_some(DailyLimit { bytes: of_processes << 20, days: process_days }),
+            processes: (is_on && of_processes > 0).then(|| daily(of_processes, process_days)),
+            job_series: (is_on && of_series > 0).then(|| daily(of_series, series_days)),
             calls: (is_on && of_calls > 0).then_some(CallLimit { bytes: of_calls << 20, age: call_age }),
             domain_calls: (is_on && of_domain_calls > 0)
                 .then_some(CallLimit { bytes: of_domain_calls << 20, age: call_age }),
@@ -181,6 +194,11 @@ fn longer(finer: (&str, Duration), coarser: (&str, Duration)) -> Option<KeyError
         );
         KeyError { keys: vec![finer.0.to_owned()], message }
     })
+}
+
+fn daily(mib: u64, age: Duration) -> DailyLimit {
+    let days = usize::try_from(age.as_secs().div_ceil(86_400)).unwrap_or(usize::MAX);
+    DailyLimit { bytes: mib << 20, days }
 }
 
 fn limits(mib: u64, shares: [u64; 3], ages: [Duration; 3]) -> [Limit; 3] {
@@ -233,10 +251,11 @@ mod tests {
 
     #[test]
     fn the_tiers_share_the_space() {
-        let Config { limits, copies, processes, calls, domain_calls } =
+        let Config { limits, copies, processes, job_series, calls, domain_calls } =
             Config::new(&RawConfig::default()).expect("the defaults are valid");
         assert_eq!(calls, Some(CallLimit { bytes: 512 << 20, age: Duration::from_secs(1826 * 86_400) }));
         assert_eq!(domain_calls, calls);
+        assert_eq!(job_series, Some(DailyLimit { bytes: 256 << 20, days: 90 }));
         let no_calls = RawConfig { call_budget_mib: Some(0), ..RawConfig::default() };
         assert!(
             Config::new(&no_calls).is_ok_and(|config| config.calls.is_none() && config.domain_calls == calls)
@@ -255,7 +274,14 @@ mod tests {
         let off = RawConfig { on: Some(false), ..RawConfig::default() };
         assert_eq!(
             Config::new(&off),
-            Ok(Config { limits: None, copies: None, processes: None, calls: None, domain_calls: None })
+            Ok(Config {
+                limits: None,
+                copies: None,
+                processes: None,
+                job_series: None,
+                calls: None,
+                domain_calls: None
+            })
         );
         let none = RawConfig { domain_budget_mib: Some(0), ..RawConfig::default() };
         assert!(Config::new(&none).is_ok_and(|config| config.limits.is_some() && config.copies.is_none()));

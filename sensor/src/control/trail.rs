@@ -292,6 +292,7 @@ mod tests {
     fn the_glob_means_the_trail_wherever_the_state_is() {
         let state = tempfile::tempdir().expect("a folder");
         let odd = state.path().join("a[1]");
+        fs::create_dir(&odd).expect("made");
         let mut trail = Trail::new(&odd, host());
         let entry = TrailEntry {
             outcome: Outcome::Refused,

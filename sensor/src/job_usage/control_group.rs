@@ -1,7 +1,7 @@
 //! Reading of the control groups of jobs: CPU time, most memory, kills for want of memory, throttling.
 //!
-//! Shell. Sources: `cpu.stat`, `memory.peak`, `memory.events` of the unified hierarchy
-//! (Documentation/admin-guide/cgroup-v2.rst of the kernel), `cpuacct.usage`, `cpuacct.stat`, `memory.max_usage_in_bytes`,
+//! Shell. Sources: `cpu.stat`, `memory.peak`, `memory.current`, `memory.events` of the unified hierarchy
+//! (Documentation/admin-guide/cgroup-v2.rst of the kernel), `cpuacct.usage`, `cpuacct.stat`, `memory.max_usage_in_bytes`, `memory.usage_in_bytes`,
 //! `memory.oom_control` and `cpu.stat` of the older ones (cgroup-v1/). A file that is not there is an amount that is
 //! not known. Not here: which group is a job's (`serving::job_names`).
 
@@ -41,6 +41,7 @@ fn of_unified(folder: &Path) -> GroupReading {
         peak_memory: number(folder.join("memory.peak")),
         memory_kills: entry(&text(folder.join("memory.events")), "oom_kill"),
         throttled_us: entry(&cpu, "throttled_usec"),
+        memory: number(folder.join("memory.current")),
     }
 }
 
@@ -53,6 +54,7 @@ fn of_older(folder: &Path, has: impl Fn(&str) -> bool) -> GroupReading {
     }
     if has("memory") {
         found.peak_memory = number(folder.join("memory.max_usage_in_bytes"));
+        found.memory = number(folder.join("memory.usage_in_bytes"));
         found.memory_kills = entry(&text(folder.join("memory.oom_control")), "oom_kill");
     }
     if has("cpu") {
@@ -97,9 +99,11 @@ mod tests {
         let job = "system.slice/slurmstepd.scope/job_171";
         let (cpu, peak, events) =
             (format!("{job}/cpu.stat"), format!("{job}/memory.peak"), format!("{job}/memory.events"));
+        let current = format!("{job}/memory.current");
         let files = [
             (cpu.as_str(), "usage_usec 7000\nuser_usec 5000\nsystem_usec 2000\nthrottled_usec 30\n"),
             (&peak, "4096\n"),
+            (&current, "2048\n"),
             (&events, "low 0\noom 2\noom_kill 1\noom_group_kill 0\n"),
         ];
         write(root.path(), &files);
@@ -110,6 +114,7 @@ mod tests {
             peak_memory: Some(4096),
             memory_kills: Some(1),
             throttled_us: Some(30),
+            memory: Some(2048),
         };
         assert_eq!(read(root.path(), &groups), expected);
         let other = job_names::by_cgroup("0::/system.slice/slurmstepd.scope/job_172/step_0/user/task_0\n");
@@ -137,6 +142,7 @@ mod tests {
             peak_memory: Some(8192),
             memory_kills: Some(3),
             throttled_us: Some(4),
+            memory: None,
         };
         assert_eq!(read(root.path(), &groups), expected);
     }

@@ -7,6 +7,7 @@
 //! Not here: which processes there are (`meter`).
 
 use super::failures::Failures;
+use crate::job_series::piece::{Point, Whose};
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::usage::{Figure, MeasuredBy};
@@ -118,10 +119,13 @@ pub struct GroupReading {
     pub peak_memory: Option<u64>,
     pub memory_kills: Option<u64>,
     pub throttled_us: Option<u64>,
+    /// Memory of the moment.
+    #[serde(skip)]
+    pub memory: Option<u64>,
 }
 
 impl GroupReading {
-    /// The newer of two readings: each amount only grows.
+    /// The newer of two readings: each amount only grows, except memory, which is that of `other`.
     #[must_use]
     pub fn newest(self, other: GroupReading) -> GroupReading {
         GroupReading {
@@ -130,6 +134,7 @@ impl GroupReading {
             peak_memory: self.peak_memory.max(other.peak_memory),
             memory_kills: self.memory_kills.max(other.memory_kills),
             throttled_us: self.throttled_us.max(other.throttled_us),
+            memory: other.memory.or(self.memory),
         }
     }
 }
@@ -183,6 +188,31 @@ impl Measurement {
         self.secs += secs;
     }
 
+    /// The measurement as a point of its series; `total` must have been set.
+    #[must_use]
+    pub fn point(&self, time: Time) -> Point {
+        Point {
+            time: Time::from_micros(time.micros() / 1000 * 1000),
+            cpu_us: self.cpu_us(),
+            memory_bytes: self.group.memory.unwrap_or(self.rss_bytes) / 1024 * 1024,
+            processes: u64::from(self.live),
+            threads: self.threads,
+            read_bytes: self.total.read_bytes,
+            written_bytes: self.total.written_bytes,
+        }
+    }
+
+    /// What its points belong to.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        let Measurement { jobs, uid, is_proved, started, .. } = self;
+        Whose { jobs: jobs.clone(), uid: *uid, is_proved: *is_proved, started: *started }
+    }
+
+    fn cpu_us(&self) -> u64 {
+        (self.total.cpu_ns / 1000).max(self.group.cpu_us.unwrap_or(0))
+    }
+
     /// Where CPU time and memory are from.
     #[must_use]
     pub fn by(&self) -> MeasuredBy {
@@ -201,7 +231,7 @@ impl Measurement {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of bytes")]
         let mean = (self.secs > 0.0).then(|| (self.byte_secs / self.secs) as u64);
         let all = [
-            (Figure::CpuTime, Some((total.cpu_ns / 1000).max(group.cpu_us.unwrap_or(0)))),
+            (Figure::CpuTime, Some(self.cpu_us())),
             (Figure::SystemTime, Some((total.system_ns / 1000).max(group.system_us.unwrap_or(0)))),
             (Figure::PeakMemory, Some(group.peak_memory.unwrap_or(self.peak_rss_bytes))),
             (Figure::MeanMemory, mean),

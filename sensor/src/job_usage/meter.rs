@@ -6,6 +6,7 @@
 //! Not here: reading control groups, writing reports (`worker`).
 
 use super::measurement::{Counters, GroupReading, Measurement, Reading};
+use crate::job_series::piece::{Point, Whose};
 use crate::process::source::View;
 use crate::serving::job_names;
 use crate::serving::job_table::ServedJob;
@@ -76,6 +77,15 @@ pub struct Report {
     pub is_over: bool,
 }
 
+impl Report {
+    /// The last point of a measurement that is over.
+    #[must_use]
+    pub fn last_point(&self) -> Option<(Arc<Whose>, Point)> {
+        let point = || Point { memory_bytes: 0, ..self.measured.point(self.measured.until) };
+        self.is_over.then(|| (Arc::new(self.measured.whose()), point()))
+    }
+}
+
 /// A job under measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Job {
@@ -90,6 +100,15 @@ struct Job {
     /// Files of its control groups.
     #[serde(skip)]
     groups: Arc<job_names::ControlGroups>,
+    /// What its points belong to, once there are some.
+    #[serde(skip)]
+    whose: Option<Arc<Whose>>,
+}
+
+impl Job {
+    fn whose(&mut self) -> Arc<Whose> {
+        Arc::clone(self.whose.get_or_insert_with(|| Arc::new(self.measured.whose())))
+    }
 }
 
 /// A living process of a job.
@@ -182,6 +201,13 @@ impl Meter {
         with.map(|job| (&job.key, &job.groups))
     }
 
+    /// The points of all jobs that run, at the moment of the last sweep.
+    pub fn points(&mut self, now: Now) -> Vec<(Arc<Whose>, Point)> {
+        self.add_up();
+        let running = self.jobs.values_mut().filter(|job| job.idle_since_ns.is_none());
+        running.map(|job| (job.whose(), job.measured.point(now.time))).collect()
+    }
+
     /// Ends all measurements, as at a boot: no process is left.
     pub fn end_all(&mut self) -> Vec<Report> {
         self.add_up();
@@ -255,12 +281,12 @@ impl Meter {
             let job = self.jobs.get_mut(&number)?;
             let names = names_of(served);
             if names.len() > job.measured.jobs.len() {
-                job.measured.jobs = names;
+                (job.measured.jobs, job.whose) = (names, None);
             }
             // The middleware may start a process of its own first; reports of one measurement are of one user.
             let is_reported = job.report_after_ns > FIRST_REPORT_NS;
             if job.measured.uid == 0 && !is_reported {
-                job.measured.uid = served.user.unwrap_or_default();
+                (job.measured.uid, job.whose) = (served.user.unwrap_or_default(), None);
             }
             return Some(number);
         }
@@ -286,6 +312,7 @@ impl Meter {
             report_at_ns: now.boot_ns + FIRST_REPORT_NS,
             report_after_ns: FIRST_REPORT_NS,
             groups: Arc::clone(&served.groups),
+            whose: None,
         };
         self.jobs.insert(number, job);
         Some(number)

@@ -10,6 +10,8 @@ use super::meter::{JobKey, Meter, Now, Report};
 use super::usage_log::{self, LEN_MAX_BYTES, Line, NAME};
 use crate::history::failure::Failure;
 use crate::history::writing::calendar;
+use crate::job_series::log::{self, SeriesLog};
+use crate::job_series::piece::{Point, Whose};
 use crate::own_log::OwnLog;
 use crate::process::boot_time::boot_id;
 use crate::process::details::Users;
@@ -28,6 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::daily::DailyLimit;
 use wire::id::HostName;
 use wire::version::JOB_USAGE;
 
@@ -36,6 +39,9 @@ const QUEUE_LEN: usize = 64;
 
 /// Reports in memory while they cannot be handed over or written.
 const WAITING_MAX: usize = 16_384;
+
+/// How often a job has a point in its series, in nanoseconds.
+const POINT_EVERY_NS: u64 = 1_000_000_000;
 
 /// How often control groups are read.
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -52,9 +58,10 @@ const STATE_LEN_MAX_BYTES: u64 = 256 << 20;
 /// Where the control groups of the system are.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// Reports of a sweep, and the state if it is to be stored.
+/// Reports and points of a sweep, and the state if it is to be stored.
 struct Handover {
     reports: Vec<Report>,
+    points: Vec<(Arc<Whose>, Point)>,
     state: Option<Vec<u8>>,
 }
 
@@ -73,6 +80,8 @@ pub struct UsageTap {
     handovers: SyncSender<Handover>,
     waiting: Vec<Report>,
     store_at_ns: u64,
+    /// When the next points are due; `None` if no series are stored.
+    points_at_ns: Option<u64>,
     /// Whether the stored state has a measurement, or may have.
     is_stored: bool,
     shared: Arc<Shared>,
@@ -84,6 +93,7 @@ pub struct Worker {
     folder: PathBuf,
     log: OwnLog,
     host: HostName,
+    series: Option<SeriesLog>,
     waiting: Vec<Report>,
     /// State that is not on disk yet.
     state: Option<Vec<u8>>,
@@ -95,6 +105,7 @@ pub struct Worker {
 pub struct Handle(Arc<Shared>);
 
 struct Shared {
+    series: Option<log::Handle>,
     failure: Failure,
     groups: Mutex<Groups>,
     measured: AtomicU64,
@@ -113,9 +124,16 @@ struct Groups {
 
 /// Creates the measurement of jobs with its state below the sensor's folder.
 #[must_use]
-pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap, Worker, Handle) {
+pub fn set_up(
+    state: &Path,
+    host: HostName,
+    serving: watch::Handle,
+    series: Option<DailyLimit>,
+) -> (UsageTap, Worker, Handle) {
     let folder = usage_log::folder(state);
+    let (series_log, series) = series.map(|limit| SeriesLog::new(limit, state)).unzip();
     let shared = Arc::new(Shared {
+        series,
         failure: Failure::new("usage of jobs"),
         groups: Mutex::default(),
         measured: AtomicU64::default(),
@@ -135,12 +153,14 @@ pub fn set_up(state: &Path, host: HostName, serving: watch::Handle) -> (UsageTap
         handovers: sender,
         waiting,
         store_at_ns: 0,
+        points_at_ns: series_log.is_some().then_some(0),
         is_stored,
         shared: Arc::clone(&shared),
     };
     let log = OwnLog::new(folder.clone(), NAME, LEN_MAX_BYTES);
     let (waiting, state) = (Vec::new(), None);
-    let worker = Worker { handovers, folder, log, host, waiting, state, shared: Arc::clone(&shared) };
+    let series = series_log;
+    let worker = Worker { handovers, folder, log, host, series, waiting, state, shared: Arc::clone(&shared) };
     (tap, worker, Handle(shared))
 }
 
@@ -199,8 +219,9 @@ impl Tap for UsageTap {
             true => self.is_stored,
             false => now.boot_ns >= self.store_at_ns,
         };
-        if is_due || !self.waiting.is_empty() {
-            self.hand_over(is_due);
+        let points = self.points(now);
+        if is_due || !self.waiting.is_empty() || !points.is_empty() {
+            self.hand_over(is_due, points);
         }
         if is_due {
             self.store_at_ns = now.boot_ns + STORE_EVERY_NS;
@@ -211,9 +232,21 @@ impl Tap for UsageTap {
 }
 
 impl UsageTap {
-    fn hand_over(&mut self, with_state: bool) {
+    /// The points of all jobs, once a second.
+    fn points(&mut self, now: Now) -> Vec<(Arc<Whose>, Point)> {
+        match &mut self.points_at_ns {
+            Some(due) if *due <= now.boot_ns && !self.meter.is_idle() => {
+                // At whole seconds, unless sweeps are rarer.
+                *due = now.boot_ns - now.boot_ns % POINT_EVERY_NS + POINT_EVERY_NS;
+                self.meter.points(now)
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+
+    fn hand_over(&mut self, with_state: bool, points: Vec<(Arc<Whose>, Point)>) {
         let state = with_state.then(|| packed(&self.boot, &self.meter));
-        let handover = Handover { reports: std::mem::take(&mut self.waiting), state };
+        let handover = Handover { reports: std::mem::take(&mut self.waiting), points, state };
         match self.handovers.try_send(handover) {
             Ok(()) if with_state => self.is_stored = !self.meter.is_idle(),
             Ok(()) => {}
@@ -245,7 +278,7 @@ impl Drop for UsageTap {
     /// Stores the last state: the next run goes on from it.
     fn drop(&mut self) {
         if !self.meter.is_idle() || !self.waiting.is_empty() {
-            self.hand_over(true);
+            self.hand_over(true, Vec::new());
         }
     }
 }
@@ -255,12 +288,18 @@ impl Worker {
     pub fn run(mut self) {
         loop {
             match self.handovers.recv_timeout(READ_EVERY) {
-                Ok(Handover { reports, state }) => {
+                Ok(Handover { reports, mut points, state }) => {
+                    points.extend(reports.iter().filter_map(Report::last_point));
+                    self.take_points(points);
                     self.wait(reports);
                     self.state = state.or(self.state.take());
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+                // What the disk refused is tried again.
+                Err(RecvTimeoutError::Timeout) => self.take_points(Vec::new()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.series.iter_mut().for_each(SeriesLog::end);
+                    return;
+                }
             }
             // What the disk refused is tried again, whether or not more comes.
             if self.state.is_some() || !self.waiting.is_empty() {
@@ -268,6 +307,14 @@ impl Worker {
                 self.shared.failure.set(&self.folder, &written);
             }
             self.read_groups();
+        }
+    }
+
+    /// Adds points to the series, and stores what is complete or was refused before.
+    fn take_points(&mut self, points: Vec<(Arc<Whose>, Point)>) {
+        if let Some(series) = &mut self.series {
+            series.add(points);
+            series.store();
         }
     }
 
@@ -296,7 +343,7 @@ impl Worker {
 
     fn store(&mut self) -> io::Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
-        state_folder::prepare_below(&self.folder).map_err(io::Error::other)?;
+        state_folder::prepare_below(&self.folder)?;
         let (path, next) = (self.folder.join("state"), self.folder.join("state.new"));
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
@@ -323,18 +370,26 @@ impl Handle {
     /// What is not written at the moment, and why.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.0.failure.trouble(None)
+        self.0.failure.trouble(None).or_else(|| self.0.series.as_ref()?.trouble())
+    }
+
+    /// The series of jobs; `None` if the configuration turns them off.
+    #[must_use]
+    pub fn series(&self) -> Option<&log::Handle> {
+        self.0.series.as_ref()
     }
 
     /// Statistics: name and value.
     #[must_use]
     pub fn figures(&self) -> Vec<(&'static str, u64)> {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        vec![
+        let figures = [
             ("jobs", read(&self.0.measured)),
             ("lines_total", read(&self.0.lines)),
             ("refused_total", read(&self.0.refused)),
             ("lost_total", read(&self.0.lost)),
-        ]
+        ];
+        let series = self.0.series.as_ref().map(log::Handle::figures).unwrap_or_default();
+        figures.into_iter().chain(series).collect()
     }
 }

@@ -16,6 +16,7 @@ use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::history::{DomainHistoryParams, HistoryParams};
 use wire::api::job_report::JobReportParams;
+use wire::api::job_series::JobSeriesParams;
 use wire::api::jobs::{JobParams, JobsSearchParams};
 use wire::api::metrics::{DomainMetricsParams, SensorMetricsParams};
 use wire::api::modules::{ChangeModuleParams, ModulesParams};
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<CallProcessesParams>(),
         Declaration::of::<PastProcessesParams>(),
         Declaration::of::<ProcessHistoryParams>(),
+        Declaration::of::<JobSeriesParams>(),
         Declaration::of::<RecordingsParams>(),
         Declaration::of::<RecordParams>(),
         Declaration::of::<RecordingParams>(),

@@ -154,7 +154,7 @@ fn check_found(found: &History, params: &HistoryParams) -> Result<(), Fault> {
 }
 
 /// The shortest round step that yields at most [`STEPS_DEFAULT`] values.
-fn step_for(span: Duration) -> Duration {
+pub(super) fn step_for(span: Duration) -> Duration {
     let secs = STEPS.into_iter().find(|secs| Duration::from_secs(*secs) * STEPS_DEFAULT >= span);
     Duration::from_secs(secs.unwrap_or(STEPS[STEPS.len() - 1]))
 }

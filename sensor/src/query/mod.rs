@@ -26,6 +26,7 @@ mod history_answer;
 mod history_cursor;
 mod job_report;
 mod job_search;
+pub mod job_series;
 mod jobs;
 pub mod metrics;
 pub mod modules;

@@ -8,6 +8,7 @@ use crate::history::copies::{self, Copies};
 use crate::history::exported::Exported;
 use crate::history::handle::Handle;
 use crate::history::sweeps;
+use crate::job_series::log;
 use crate::job_usage::worker as job_usage;
 use crate::process_history::worker as processes;
 use crate::representative::service;
@@ -99,6 +100,10 @@ impl Pasts {
 
     pub(super) fn usage(&self) -> Option<job_usage::Handle> {
         self.usage.as_ref().map(|(_, handle)| handle.clone())
+    }
+
+    pub(super) fn series(&self) -> Option<log::Handle> {
+        self.usage.as_ref().and_then(|(_, handle)| handle.series().cloned())
     }
 
     pub(super) fn calls(&self) -> Option<CallHistory> {

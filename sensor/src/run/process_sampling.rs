@@ -49,7 +49,8 @@ pub(super) fn set_up(
         taps.push(Box::new(tap));
         (worker, handle)
     });
-    let (usage_tap, worker, handle) = job_usage::set_up(state, config.host.clone(), serving.clone());
+    let series = config.history.job_series;
+    let (usage_tap, worker, handle) = job_usage::set_up(state, config.host.clone(), serving.clone(), series);
     taps.push(Box::new(usage_tap));
     let usage = (worker, handle);
     // Last: evaluating subscriptions delays none of the sensor's own taps.

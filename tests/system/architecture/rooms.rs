@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "findings",
             "recorder",
             "job_usage",
+            "job_series",
             "process_history",
             "channel",
             "serving",

@@ -15,6 +15,7 @@ use overlay::identity::trust::{Readers, Trust};
 use overlay::identity::{command_files, key_file, member_files, signed_command};
 use overlay::resolve::{Resolver, stored};
 use proxy::account_file;
+use sensor::job_series::piece;
 use sensor::job_usage::worker;
 use sensor::journal::fold::Replay;
 use sensor::journal::frame::Record;
@@ -61,6 +62,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("packed", &[(JOURNAL, 2)], packed),
     ("processes", &[(PROCESS_HISTORY, 1)], processes),
     ("job-usage", &[(JOB_USAGE, 1)], job_usage),
+    ("job-series", &[(JOB_SERIES, 1)], job_series),
     ("calls", &[(CALL_HISTORY, 1)], calls),
     ("calls-copied", &[(CALL_HISTORY, 2)], calls),
     ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
@@ -108,6 +110,21 @@ fn history(state: &Path) {
         assert_eq!(subject.host.as_ref().unwrap().as_str(), "wn01");
         assert_eq!(points.iter().map(|point| point.bucket.count).sum::<u64>(), 1601, "{tier:?}");
     }
+}
+
+/// Half a minute of a job that used a CPU for eight seconds.
+fn job_series(state: &Path) {
+    let mut found = Vec::new();
+    let read = DailyReader::new(state, JOB_SERIES).each(NOW, Time::from_micros(i64::MAX), |_, bytes| {
+        let pieces = piece::pieces(bytes).unwrap();
+        found.extend(pieces.iter().map(|piece| (piece.whose.jobs[0].clone(), piece.points().unwrap())));
+        true
+    });
+    assert_eq!(read.unwrap(), 0);
+    let [(job, points)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((job.as_str(), points.len()), ("slurm:77", 30));
+    assert!(points.is_sorted_by_key(|point| (point.time, point.cpu_us)));
+    assert!((7_900_000..8_300_000).contains(&points[29].cpu_us) && points[9].memory_bytes > 0, "{points:?}");
 }
 
 /// Process history of ten minutes: in each, two processes used a second and two; one ended in the last.

@@ -3,6 +3,7 @@
 //! [`Cli`] is the whole command line. Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
 mod account;
+mod at_once;
 mod call;
 mod call_follow;
 mod call_names;

@@ -9,6 +9,7 @@ pub(crate) mod call_table;
 pub(crate) mod capture;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
+pub(crate) mod job_curves;
 pub(crate) mod job_page;
 pub(crate) mod job_report;
 pub(crate) mod job_rows;

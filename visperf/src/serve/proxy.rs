@@ -413,6 +413,7 @@ mod tests {
                 "sensor.events",
                 "sensor.files",
                 "sensor.filters",
+                "sensor.job_series",
                 "sensor.modules",
                 "sensor.recording",
                 "sensor.recording_file",

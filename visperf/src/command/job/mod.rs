@@ -1,18 +1,21 @@
-//! `visperf job`: one job, and sums of many.
+//! `visperf job`: one job, what it used over time, and sums of many.
 //!
 //! Not here: lists of jobs (`jobs`).
 
+mod curves;
 mod report;
+mod series;
 mod show;
 
 use crate::exit::Failure;
 use clap::Subcommand;
 
-/// Show one job, or sum up many
+/// Show one job and what it used over time, or sum up many
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf job show 17
   visperf job show slurm:17 --json
+  visperf job series 17 --step 10s --csv
   visperf job report --by queue --since 7d")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -22,6 +25,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Action {
     Show(show::Args),
+    Series(series::Args),
     Report(report::Args),
 }
 
@@ -32,6 +36,7 @@ enum Action {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::Show(args) => show::run(args),
+        Action::Series(args) => series::run(args),
         Action::Report(args) => report::run(args),
     }
 }

@@ -1,13 +1,16 @@
 //! `visperf job show`: all that is known of a job, on one page.
 //!
-//! Not here: the text of the page (`output::job_page`).
+//! Not here: the text of the page (`output::job_page`), the hosts that are asked (`curves`).
 
+use super::curves::{self, Wanted};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
+use crate::harmless::clean;
 use crate::options::{OfDomain, Query, chosen};
 use crate::output::event_lines::EventLines;
+use crate::output::job_curves::print_bars;
 use crate::output::job_page::print_job;
-use crate::output::{Output, note, times};
+use crate::output::{Color, Output, note, times};
 use ::client::typed::Answered;
 use jiff::tz::TimeZone;
 use wire::api::Request;
@@ -49,9 +52,28 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     print_job(&record, &TimeZone::system(), times::now(), &mut output)?;
     if !record.job.is_reduced {
+        print_curves(args, &record, &mut output)?;
         print_events(&mut client, args, &record, &mut output)?;
     }
     output.flush()
+}
+
+/// Print what it used over time, of the hosts that answer.
+fn print_curves(args: &Args, record: &JobRecord, output: &mut Output) -> Result<(), Failure> {
+    if record.job.started.is_none() && record.usage.is_empty() {
+        return Ok(());
+    }
+    let curves = curves::read(&args.query.target, record, &[], Wanted::default());
+    if !curves.curves.is_empty() {
+        output.line("")?;
+        print_bars(&curves.curves, output)?;
+    }
+    // Where there is no sensor there is nothing to miss.
+    let measured = |text: &&String| record.usage.iter().any(|usage| text.starts_with(&usage.host));
+    for text in curves.missing.iter().filter(measured) {
+        output.line(&output.paint(Color::Dim, &format!("{}; its curves are missing", clean(text))))?;
+    }
+    Ok(())
 }
 
 fn print_events(

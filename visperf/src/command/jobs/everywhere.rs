@@ -4,6 +4,7 @@
 
 use super::{Args, params};
 use crate::client::{Client, PATIENCE};
+use crate::command::at_once::ask_each;
 use crate::command::pages::Pages;
 use crate::exit::Failure;
 use ::client::Error;
@@ -13,9 +14,6 @@ use std::cmp::Reverse;
 use wire::api::directory::DomainsParams;
 use wire::api::jobs::{Job, Jobs, JobsSearchParams};
 use wire::api::{Request, UnixTime};
-
-/// Domains that are asked at the same time.
-const AT_ONCE: usize = 8;
 
 /// Most domains that are asked.
 const DOMAINS_MAX: u64 = 10_000;
@@ -43,7 +41,8 @@ pub(super) fn read(args: &Args) -> Result<Found, Failure> {
     let names = domains(args)?;
     let mut found = Found::default();
     let mut failure = None;
-    for (name, answer) in ask_all(args, &names) {
+    let answers = ask_each(&args.query.target, &names, |client, domain| ask_one(client, args, domain));
+    for (name, answer) in answers {
         match answer {
             Ok(Pages { items, last, .. }) => {
                 found.total += last.total;
@@ -82,19 +81,6 @@ fn domains(args: &Args) -> Result<Vec<String>, Failure> {
         )),
         false => Ok(domains.into_iter().map(|domain| domain.domain).collect()),
     }
-}
-
-/// Asks the domains, several at a time: one that is away takes until the timeout.
-fn ask_all(args: &Args, names: &[String]) -> Vec<(String, Result<Pages<Jobs>, Error>)> {
-    let of_thread = names.len().div_ceil(AT_ONCE).max(1);
-    std::thread::scope(|scope| {
-        let ask = |names: &'_ [String]| {
-            let mut client = Client::new(&args.query.target);
-            names.iter().map(|name| (name.clone(), ask_one(&mut client, args, name))).collect::<Vec<_>>()
-        };
-        let threads: Vec<_> = names.chunks(of_thread).map(|names| scope.spawn(move || ask(names))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
-    })
 }
 
 fn ask_one(client: &mut Client, args: &Args, domain: &str) -> Result<Pages<Jobs>, Error> {

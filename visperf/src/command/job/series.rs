@@ -1,0 +1,86 @@
+//! `visperf job series`: what a job used over time, on each of its hosts.
+//!
+//! Not here: asking the hosts (`curves`), how curves are printed (`output::job_curves`).
+
+use super::curves::{self, Curves, Wanted};
+use crate::client::{Client, PATIENCE};
+use crate::exit::{Failure, Kind};
+use crate::harmless::clean;
+use crate::options::{Between, OfDomain, Query, chosen};
+use crate::output::job_curves::{print_csv, print_plots};
+use crate::output::{note, times};
+use jiff::tz::TimeZone;
+use std::time::Duration;
+use wire::api::Request;
+use wire::api::jobs::{JobParams, JobRecord};
+
+/// Print what a job used over time
+///
+/// CPUs in use, memory, processes, threads and storage I/O of the last run, as each host measured them once a second. The hosts
+/// are asked directly; those that do not answer are named.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "Examples:
+  visperf job series 17
+  visperf job series slurm:17 --since 10m --step 1s
+  visperf job series slurm:17 --step 1m --csv > usage.csv
+  visperf job series slurm:17 --json | jq '.curves[].cpus'")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    query: Query,
+    #[command(flatten)]
+    whose: OfDomain,
+    /// Id of the job such as slurm:17, or its number if only one job has it
+    #[arg(value_name = "JOB", value_parser = chosen)]
+    job: String,
+    /// Only this host; may be repeated
+    #[arg(long, value_name = "HOST", value_parser = chosen)]
+    host: Vec<String>,
+    #[command(flatten)]
+    between: Between,
+    /// Time between two points, from 1s on [default: a round time that yields at most 300 points]
+    #[arg(long, value_name = "SPAN", value_parser = times::span)]
+    step: Option<Duration>,
+    /// Print comma-separated values, a row for each host and point, times in UTC
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// Print the curves.
+///
+/// # Errors
+/// If no daemon is reached, or it answers with a fault; if a host does not answer.
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    args.between.check()?;
+    let mut client = Client::new(&args.query.target);
+    let params = JobParams { job: args.job.clone() };
+    let answer = client.request(&params, &args.whose.about(), PATIENCE);
+    let record: JobRecord = answer.map_err(|error| client.explain(JobParams::METHOD, error))?.typed;
+    if record.job.is_reduced {
+        return Err(Failure::Usage(format!(
+            "what {} used is shown to its user, root and operators, over the local socket of a daemon",
+            clean(&record.job.id)
+        )));
+    }
+    let wanted = Wanted { since: args.between.since, until: args.between.until, step: args.step };
+    let curves = curves::read(&args.query.target, &record, &args.host, wanted);
+    print(args, &record, &curves)?;
+    curves.missing.iter().for_each(|text| note(&format!("{}; its curves are missing", clean(text))));
+    if curves.missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
+}
+
+fn print(args: &Args, record: &JobRecord, curves: &Curves) -> Result<(), Failure> {
+    let mut output = args.query.width.output();
+    if args.query.json {
+        curves.raw.iter().try_for_each(|answer| output.json(answer))?;
+    } else if args.csv {
+        print_csv(&curves.curves, &mut output)?;
+    } else if curves.curves.is_empty() && curves.missing.is_empty() {
+        note(&format!(
+            "no host has stored what {} used in this time: it has not run, its hosts have no sensor, or it is too long ago",
+            clean(&record.job.id)
+        ));
+    } else {
+        print_plots(&curves.curves, curves.step_secs, &TimeZone::system(), &mut output)?;
+    }
+    output.flush()
+}
