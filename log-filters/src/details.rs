@@ -13,6 +13,9 @@ use wire::call::Authority;
 use wire::call::job::{Fact, JobDetails, Line, Statement, Unit};
 use wire::event::{Content, Id, Kind, Value};
 
+/// Attribute of a request to cancel that was refused.
+const REFUSED: &str = "refused";
+
 /// Longest text of a fact, in bytes.
 const TEXT_LEN_MAX_BYTES: usize = 200;
 
@@ -33,11 +36,16 @@ pub(crate) type Known = Option<Box<Details>>;
 impl Details {
     /// Processes an event of a job.
     pub(crate) fn report(known: &mut Known, content: &Content, by: Authority, event: Id) {
+        let line = Line { event, time: content.time };
         for (name, value) in &content.attributes {
             let Some(fact) = Fact::from_word(name) else { continue };
             if let Some(value) = value_of(fact, value) {
-                known.get_or_insert_default().state(fact, value, by, Line { event, time: content.time });
+                known.get_or_insert_default().state(fact, value, by, line);
             }
+        }
+        if content.kind == Kind::JobCancel && content.attribute(REFUSED).is_none() && !content.user.is_empty()
+        {
+            known.get_or_insert_default().state(Fact::CancelledBy, content.user.clone(), by, line);
         }
     }
 
@@ -179,6 +187,25 @@ mod tests {
         }
         assert_eq!(details(&[SUBMITTED, MOVED]).text(Fact::Queue), Some("short"));
         assert_eq!(details(&[MOVED, SUBMITTED]).text(Fact::Queue), Some("short"));
+    }
+
+    #[test]
+    fn who_last_asked_to_cancel_it_and_was_not_refused_is_known_in_any_order() {
+        let cancel = |secs, user: &str, attributes: &[(&str, &str)]| Content {
+            user: user.into(),
+            ..event(Kind::JobCancel, secs, attributes)
+        };
+        let events =
+            [cancel(1, "1003", &[]), cancel(5, "0", &[]), cancel(9, "1004", &[("refused", "not permitted")])];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let mut known = None;
+            for at in order {
+                Details::report(&mut known, &events[at], Authority::Scheduler, id(at as u64));
+            }
+            let shown = known.expect("details").shown();
+            assert_eq!((shown.text(Fact::CancelledBy), shown.facts.len()), (Some("0"), 1), "{order:?}");
+            assert_eq!(shown.line(Fact::CancelledBy).map(|line| line.event), Some(id(1)));
+        }
     }
 
     #[test]

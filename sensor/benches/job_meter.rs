@@ -5,11 +5,13 @@
 //! used CPU time since the last sweep, and one in a hundred ends and is followed by another.
 #![allow(clippy::disallowed_methods, clippy::print_stdout)] // A benchmark: it has a clock and prints.
 
+use sensor::job_series::piece::{self, Piece, Point, Whose};
 use sensor::job_usage::meter::{Meter, Now};
 use sensor::process::lives::Freed;
 use sensor::process::source::View;
 use sensor::process::table::Coverage;
 use sensor::serving::job_table::{Evidence, ServedJob};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wire::process::{Life, Process, ProcessKey, Usage};
@@ -29,12 +31,21 @@ struct Host {
 }
 
 fn main() {
-    println!("{:<34} {:>12} {:>10} {:>10}", "load", "µs a sweep", "1 Hz, %", "64 Hz, %");
+    println!(
+        "{:<34} {:>12} {:>10} {:>10} {:>14} {:>12}",
+        "load", "µs a sweep", "1 Hz, %", "64 Hz, %", "µs a second,", "bytes a job"
+    );
+    println!("{:<34} {:>12} {:>10} {:>10} {:>14} {:>12}", "", "", "", "", "of the series", "and hour");
     for (jobs, each, others) in [(1, 1, 300), (1, 100, 300), (64, 4, 300), (1_000, 10, 1_000)] {
-        let micros = median(&mut Host::new(jobs, each), others);
+        let mut host = Host::new(jobs, each);
+        let micros = median(&mut host, others);
         let percent = micros / 1e6 * 100.0;
         let load = format!("{jobs} jobs of {each} processes");
-        println!("{load:<34} {micros:>12.1} {percent:>10.4} {:>10.3}", percent * 64.0);
+        let (points, bytes) = host.series(others);
+        println!(
+            "{load:<34} {micros:>12.1} {percent:>10.4} {:>10.3} {points:>14.1} {bytes:>12}",
+            percent * 64.0
+        );
     }
 }
 
@@ -107,6 +118,29 @@ impl Host {
         let took = began.elapsed();
         assert!(reports.iter().all(|report| !report.is_over), "every job goes on");
         took
+    }
+
+    /// Makes the points of five minutes; returns the median time of those of a second, in microseconds, and how many bytes an
+    /// hour of a job takes when they are packed.
+    fn series(&mut self, others: u32) -> (f64, usize) {
+        let (mut took, mut bytes) = (Vec::new(), 0);
+        for record in 0..10 {
+            let mut open: BTreeMap<Arc<Whose>, Vec<Point>> = BTreeMap::new();
+            for second in 0..30 {
+                self.now_ns += 1_000_000_000 - EVERY_NS;
+                self.sweep(SWEEPS + record * 30 + second, others);
+                let time = Time::from_micros(i64::try_from(self.now_ns / 1000).expect("small"));
+                let began = Instant::now();
+                let points = self.meter.points(Now { boot_ns: self.now_ns, time });
+                took.push(began.elapsed());
+                points.into_iter().for_each(|(whose, point)| open.entry(whose).or_default().push(point));
+            }
+            let pieces: Vec<Piece<'_>> =
+                open.iter().map(|(whose, points)| Piece::pack(whose, points)).collect();
+            bytes += piece::record(&pieces).len() / pieces.len();
+        }
+        took.sort_unstable();
+        (took[took.len() / 2].as_secs_f64() * 1e6, bytes * 12)
     }
 
     fn end(&mut self, key: ProcessKey, sweep: u64) {

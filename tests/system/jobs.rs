@@ -274,12 +274,9 @@ fn searches_by_amount_and_finding_have_the_listed_jobs_that_fit() {
             Box::new(|job| job["findings"].to_string().contains("\"exit_code\"")),
         ),
         (
-            json!({"finding": "cancelled", "where": ["waited > 1s"], "user": "mrossi"}),
+            json!({"finding": "cancelled", "where": ["ran > 1s"], "user": "mrossi"}),
             Box::new(|job| {
-                let waited = number(job, "started").or(number(job, "ended")).zip(number(job, "submitted"));
-                job["outcome"] == "cancelled"
-                    && job["user"] == "mrossi"
-                    && is_over(waited.map(|(to, from)| to - from), 1.0)
+                job["outcome"] == "cancelled" && job["user"] == "mrossi" && is_over(ran(job), 1.0)
             }),
         ),
     ];

@@ -53,7 +53,7 @@ const JOBS: [Made; 23] = [
     ("step", "", "srun python3 -c 'import sys; sys.exit(5)'", FAILED, "python3 ("),
     ("no memory", "", "ulimit -v 200000\npython3 -c 'bytearray(1 << 30)'", FAILED, "python3 ("),
     ("not passed on", "", "false; grep nosuch /etc/passwd; sh -c 'kill -9 $$'; true", "", ""),
-    ("cancelled", "", "sleep 600", "cancelled", "It was cancelled"),
+    ("cancelled", "", "sleep 600", "cancelled", "It was cancelled by its user"),
     ("limit", "--time=1", "while true; do sleep 1; done", "time_limit idle", "its time limit was"),
     ("busy", "", BUSY, "", ""),
     ("idle", "", "sleep 6", "idle", ""),

@@ -29,7 +29,7 @@ pub(super) fn of(known: &Known<'_>, thresholds: &Thresholds) -> Vec<Finding> {
     };
     let state = known.event(Fact::State);
     if let Some(first) = causes.first_mut() {
-        first.events.extend(state);
+        first.events.extend(state.filter(|state| !first.events.contains(state)));
     }
     causes
 }
@@ -56,8 +56,8 @@ fn time_limit(known: &Known<'_>) -> Finding {
 fn cancelled(known: &Known<'_>) -> Finding {
     let job = known.job;
     let by = match job.product_state.as_str() {
-        "PREEMPTED" => "It was ended to make room for another job",
-        _ => "It was cancelled",
+        "PREEMPTED" => "It was ended to make room for another job".to_owned(),
+        _ => format!("It was cancelled{}", canceller(job)),
     };
     let when = match (job.started, known.ran_secs()) {
         (None, _) => " before it started".to_owned(),
@@ -65,7 +65,22 @@ fn cancelled(known: &Known<'_>) -> Finding {
         (Some(_), None) => String::new(),
     };
     let why = stated(job).map(|reason| format!("; its last reason: {reason}")).unwrap_or_default();
-    Finding::new(FindingKind::Cancelled, format!("{by}{when}{why}."))
+    let events = known.event(Fact::CancelledBy).into_iter().collect();
+    Finding { events, ..Finding::new(FindingKind::Cancelled, format!("{by}{when}{why}.")) }
+}
+
+/// Who asked to cancel a job; empty if that is not known.
+fn canceller(job: &Job) -> String {
+    let by = job.cancelled_by.as_str();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_own = by == job.user || job.uid.is_some_and(|uid| by == uid.to_string());
+    match by {
+        "" => String::new(),
+        _ if is_own => " by its user".to_owned(),
+        "0" | "root" => " by root".to_owned(),
+        by if is_number(by) => format!(" by the user with number {by}"),
+        by => format!(" by {by}"),
+    }
 }
 
 fn host_failed(known: &Known<'_>) -> Finding {

@@ -219,6 +219,19 @@ fn the_end_that_the_middleware_states_is_the_cause() {
     let mut cancelled = Made::new(Outcome::Cancelled).fact(Fact::State, "CANCELLED by 1001");
     let found = cancelled.findings();
     assert_eq!(explanation(&found), "It was cancelled after 16m.");
+    for (by, expected) in [
+        ("0", "It was cancelled by root after 16m."),
+        ("1003", "It was cancelled by the user with number 1003 after 16m."),
+        ("eve", "It was cancelled by eve after 16m."),
+        ("ann", "It was cancelled by its user after 16m."),
+        ("1000", "It was cancelled by its user after 16m."),
+    ] {
+        let made = Made::new(Outcome::Cancelled).fact(Fact::Uid, "1000").fact(Fact::CancelledBy, by);
+        assert_eq!(explanation(&made.findings()), expected);
+        assert_eq!(made.findings()[0].events.len(), 1);
+        let other = Call { outcome: Some(Outcome::Timeout), ..made.call };
+        assert_eq!(Job::from(&other).cancelled_by, "", "that was too late");
+    }
     assert_eq!(found[0].events.len(), 1, "the line of its state");
     (cancelled.call.started, cancelled.call.reason) = (None, "by uid 1001".into());
     assert_eq!(

@@ -43,6 +43,9 @@ const WAITING_MAX: usize = 16_384;
 /// How often a job has a point in its series, in nanoseconds.
 const POINT_EVERY_NS: u64 = 1_000_000_000;
 
+/// How long after its start the sensor knows the processes of the jobs that ran then: before, a point would be of some.
+const KNOWN_AFTER_NS: u64 = 10_000_000_000;
+
 /// How often control groups are read.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
@@ -82,6 +85,8 @@ pub struct UsageTap {
     store_at_ns: u64,
     /// When the next points are due; `None` if no series are stored.
     points_at_ns: Option<u64>,
+    /// The first sweep.
+    began: Option<Now>,
     /// Whether the stored state has a measurement, or may have.
     is_stored: bool,
     shared: Arc<Shared>,
@@ -154,6 +159,7 @@ pub fn set_up(
         waiting,
         store_at_ns: 0,
         points_at_ns: series_log.is_some().then_some(0),
+        began: None,
         is_stored,
         shared: Arc::clone(&shared),
     };
@@ -234,11 +240,15 @@ impl Tap for UsageTap {
 impl UsageTap {
     /// The points of all jobs, once a second.
     fn points(&mut self, now: Now) -> Vec<(Arc<Whose>, Point)> {
+        let began = *self.began.get_or_insert(now);
         match &mut self.points_at_ns {
             Some(due) if *due <= now.boot_ns && !self.meter.is_idle() => {
                 // At whole seconds, unless sweeps are rarer.
                 *due = now.boot_ns - now.boot_ns % POINT_EVERY_NS + POINT_EVERY_NS;
-                self.meter.points(now)
+                let is_known = now.boot_ns >= began.boot_ns + KNOWN_AFTER_NS;
+                let mut points = self.meter.points(now);
+                points.retain(|(whose, _)| is_known || whose.started >= began.time);
+                points
             }
             Some(_) | None => Vec::new(),
         }

@@ -21,6 +21,9 @@ use wire::api::job_amount::ByAmount;
 use wire::api::jobs::{Job, Jobs, JobsSearchParams};
 use wire::query::Viewer;
 
+/// Most conditions of a search.
+const CONDITIONS_MAX: usize = 32;
+
 /// Jobs that are read at a time to look for findings.
 const PAGE_JOBS: u64 = 1_000;
 
@@ -47,6 +50,12 @@ impl KnownJobs {
         if by.sort.is_some() && search.cursor.is_some() {
             return Err(Fault::invalid_params("cursor: sorted jobs are one page; expected none with `sort`"));
         }
+        if by.conditions.len() > CONDITIONS_MAX {
+            let found = by.conditions.len();
+            return Err(Fault::invalid_params(format!(
+                "where: expected at most {CONDITIONS_MAX} conditions, found {found}"
+            )));
+        }
         if is_of_own {
             search = own_jobs(search, &owners)?;
         }
@@ -58,7 +67,8 @@ impl KnownJobs {
                 self.answer(page, &owners)
             }
         };
-        Ok(Jobs { unheard: self.calls.unheard().await, ..jobs })
+        let own_only = is_of_own && owners != Owners::All;
+        Ok(Jobs { own_only, unheard: self.calls.unheard().await, ..jobs })
     }
 
     fn answer(&self, page: CallPage, owners: &Owners) -> Jobs {
@@ -68,7 +78,7 @@ impl KnownJobs {
             total_is_more: page.is_more,
             stored_since: page.stored_since,
             next: page.next,
-            unheard: Vec::new(),
+            ..Jobs::default()
         }
     }
 
@@ -109,14 +119,7 @@ impl KnownJobs {
                 let total_is_more = is_cut || next.is_some();
                 let stored_since: Option<UnixTime> = page.stored_since;
                 let total = found.len() as u64;
-                return Ok(Jobs {
-                    total,
-                    jobs: found,
-                    total_is_more,
-                    stored_since,
-                    next,
-                    unheard: Vec::new(),
-                });
+                return Ok(Jobs { total, jobs: found, total_is_more, stored_since, next, ..Jobs::default() });
             }
             search.cursor = next;
             tokio::task::yield_now().await;
@@ -138,8 +141,9 @@ fn own_jobs(params: CallsParams, owners: &Owners) -> Result<CallsParams, Fault> 
         (Some(user), _) if names.contains(user) => Ok(params),
         (None, Some(own)) => Ok(CallsParams { user: Some(own.clone()), ..params }),
         (Some(_), _) | (None, None) => Err(Fault::invalid_params(
-            "account, where, sort, finding: account, allocation, usage and findings of other users' jobs are shown to root and \
-             operators only; expected a search without them, or as the user of the jobs over the local socket of a daemon",
+            "account, allocation, usage and findings of other users' jobs are shown to root and operators only, so a search by \
+             them is one of your own jobs, over the local socket of a daemon; expected one without `account`, `finding`, and \
+             conditions and a sort by other amounts than ran, waited, nodes and tries",
         )),
     }
 }

@@ -73,8 +73,10 @@ fn answer(
         )));
     }
     let (since, until) = between((params.since, params.until), SPAN_DEFAULT, now)?;
-    let step = params.step.map_or_else(|| step_for(until.since(since)), |Span(step)| step);
-    let step = step.clamp(STEP_MIN, STEP_MAX);
+    let step = params.step.map_or_else(|| step_for(until.since(since)).min(STEP_MAX), |Span(step)| step);
+    if !(STEP_MIN..=STEP_MAX).contains(&step) {
+        return Err(Fault::invalid_params("step: a job has a point each second; expected 1 s to a day"));
+    }
     let unreadable =
         |error: std::io::Error| Fault::unavailable(format!("the series of jobs cannot be read: {error}"));
     let (mut found, mut count, mut damaged) = (BTreeMap::<Whose, Vec<Point>>::new(), 0, 0);

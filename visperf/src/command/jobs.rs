@@ -14,8 +14,8 @@ use crate::harmless::clean;
 use crate::options::{Between, OfDomain, OfJobs, Query, chosen, whole, words};
 use crate::output::job_rows::{print_csv, print_sacct};
 use crate::output::job_table::print_jobs;
-use crate::output::note;
 use crate::output::times::now;
+use crate::output::{Output, note};
 use clap::builder::TypedValueParser;
 use serde_json::Value;
 use wire::api::calls::CallOrder;
@@ -164,12 +164,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let shown = pages.items.len() as u64;
     let left_out = match args.sorted_there() {
         Some(amount) => below(amount, shown, pages.last.total, pages.last.total_is_more),
+        None if args.sort.is_some() => newest_sorted(shown, pages.last.total, pages.last.total_is_more),
         None => pages.left_out(),
     };
     let Pages { items, last, .. } = pages;
     print(args, items)?;
     if let Some(text) = left_out {
         note(&text);
+    }
+    if last.own_only {
+        note("only your own jobs were searched; root and operators search all by these options");
     }
     note_missing(&last.unheard);
     note_end_of_past(args.between.since, last.stored_since);
@@ -184,6 +188,14 @@ fn below(amount: JobAmount, shown: u64, total: u64, is_more: bool) -> Option<Str
         format!(
             "the {shown} of {more}{total} jobs that have most of this ({amount}); --top N prints more of them"
         )
+    })
+}
+
+/// Says how many jobs were not sorted.
+fn newest_sorted(sorted: u64, total: u64, is_more: bool) -> Option<String> {
+    let more = if is_more { "more than " } else { "" };
+    (total > sorted || is_more).then(|| {
+        format!("of the newest {sorted} of {more}{total} jobs; without --limit all that fit are sorted")
     })
 }
 
@@ -260,7 +272,10 @@ fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
         );
     }
     if !args.csv && args.format.is_none() {
-        return print_typed(&args.query, &raw, &jobs, "no job fits", print_jobs);
+        let conditions = args.conditions.iter().flatten().map(|condition| condition.amount);
+        let asked: Vec<JobAmount> = conditions.chain(args.sort).collect();
+        let table = |jobs: &[Job], output: &mut Output| print_jobs(jobs, &asked, output);
+        return print_typed(&args.query, &raw, &jobs, "no job fits", table);
     }
     let mut output = args.query.width.output().whole();
     if args.csv {

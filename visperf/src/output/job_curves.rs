@@ -23,7 +23,7 @@ const SHOWN_MAX: usize = 8;
 const BARS: usize = 24;
 
 const COLUMNS: &str =
-    "host,uid,time,cpus,memory_bytes,processes,threads,read_bytes_per_sec,written_bytes_per_sec";
+    "host,uid,started,time,cpus,memory_bytes,processes,threads,read_bytes_per_sec,written_bytes_per_sec";
 
 /// Print curves as comma-separated values, with a line of names; times are in UTC.
 ///
@@ -38,6 +38,7 @@ pub(crate) fn print_csv(curves: &[(String, JobCurve)], output: &mut Output) -> R
             let row = [
                 clean(host).replace(',', " "),
                 curve.uid.to_string(),
+                shown(curve.started.0, &TimeZone::UTC),
                 shown(time.0, &TimeZone::UTC),
                 real(&curve.cpus),
                 whole(&curve.memory_bytes),
@@ -67,7 +68,7 @@ pub(crate) fn print_plots(
     let lines = curves.len().min(if output.has_colors() { LINES_MAX } else { 1 });
     let cpus = |curve: &JobCurve| curve.cpus.clone();
     let head = format!("CPUs in use, on average of {step}");
-    plot(&curves[..lines], &head, &cpus, &|value| format!("{value:.1}"), zone, output)?;
+    plot(&curves[..lines], &head, &cpus, &cores, zone, output)?;
     let memory = |curve: &JobCurve| curve.memory_bytes.iter().map(|bytes| float(*bytes)).collect();
     plot(&curves[..lines], &format!("memory, most in {step}"), &memory, &bytes, zone, output)?;
     if lines < curves.len() {
@@ -100,9 +101,9 @@ fn plot(
     };
     plot.print(output)?;
     if curves.len() > 1 {
-        for (place, (host, _)) in curves.iter().enumerate() {
+        for (place, curve) in curves.iter().enumerate() {
             let mark = output.paint(Color::Series(u8::try_from(place).unwrap_or(u8::MAX)), "━━").into_owned();
-            output.line(&format!("{mark} {}", clean(host)))?;
+            output.line(&format!("{mark} {}", name(curves, curve)))?;
         }
     }
     output.line("")
@@ -115,11 +116,12 @@ fn plot(
 pub(crate) fn print_bars(curves: &[(String, JobCurve)], output: &mut Output) -> Result<(), Failure> {
     let heads = ["HOST", "CPUS", "MOST", "OVER TIME", "MEMORY", "OVER TIME"];
     let mut table = Table::new(&heads);
-    for (host, curve) in curves.iter().take(SHOWN_MAX) {
+    for both in curves.iter().take(SHOWN_MAX) {
+        let curve = &both.1;
         let memory: Vec<f64> = curve.memory_bytes.iter().map(|bytes| float(*bytes)).collect();
         let most = curve.cpus.iter().copied().fold(0.0, f64::max);
         table.row(vec![
-            Cell::text(host.as_str()).color(Color::Name),
+            Cell::text(name(curves, both)).color(Color::Name),
             Cell::figure(format!("{:.2}", mean(curve))),
             Cell::figure(format!("{most:.2}")),
             Cell::text(sparkline_from_zero(&curve.cpus, BARS)),
@@ -133,6 +135,18 @@ pub(crate) fn print_bars(curves: &[(String, JobCurve)], output: &mut Output) -> 
         output.line(&output.paint(Color::Dim, &text))?;
     }
     Ok(())
+}
+
+/// Number of CPUs, with the digits that small ones need.
+fn cores(cpus: f64) -> String {
+    if cpus > 0.0 && cpus < 1.0 { format!("{cpus:.3}") } else { format!("{cpus:.1}") }
+}
+
+/// Name of a curve: its host, and its user where another one claims the job too.
+fn name(curves: &[(String, JobCurve)], (host, curve): &(String, JobCurve)) -> String {
+    let is_other = |(known, other): &(String, JobCurve)| known == host && other.uid != curve.uid;
+    let host = clean(host);
+    if curves.iter().any(is_other) { format!("{host} (uid {})", curve.uid) } else { host.into_owned() }
 }
 
 /// Mean CPUs in use over the time of the curve: steps may be of different length.
@@ -221,6 +235,9 @@ mod tests {
         let text = printed(|output| print_csv(&curves(), output), None);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines.len(), lines[0]), (121, COLUMNS));
-        assert_eq!(lines[1], "wn01,1000,1970-01-01T00:01:41.000Z,4.0000,1073741824,3,4,0.5000,0.0000");
+        assert_eq!(
+            lines[1],
+            "wn01,1000,1970-01-01T00:01:40.000Z,1970-01-01T00:01:41.000Z,4.0000,1073741824,3,4,0.5000,0.0000"
+        );
     }
 }

@@ -193,7 +193,8 @@ fn used(job: &Job, zone: &TimeZone) -> String {
     let of =
         |part: Option<f64>| part.map_or(String::new(), |part| format!(" ({} of the allocated)", share(part)));
     let hosts = job.hosts.len() as u64;
-    let as_of = if job.state == State::Running {
+    // Of a job that has just ended the rest comes some seconds later.
+    let as_of = if job.state == State::Running || !usage.is_over {
         format!("as of {}", to_second(usage.until.0, zone))
     } else {
         String::new()

@@ -14,7 +14,7 @@ use wire::event::Outcome;
 
 /// Columns of the comma-separated form.
 const COLUMNS: &str = "domain,id,job,product,name,user,uid,account,project,queue,qos,array_job,array_task,het_job,het_offset,from,state,outcome,\
-    product_state,code,signal,submitted,eligible,started,ended,tries,hosts,cpus,nodes,memory_bytes,gpus,\
+    product_state,code,signal,cancelled_by,submitted,eligible,started,ended,tries,hosts,cpus,nodes,memory_bytes,gpus,\
     time_limit_secs,accounted_cpu_secs,accounted_peak_memory_bytes,measured_hosts,cpu_secs,cpu_efficiency,wasted_cpu_secs,peak_memory_bytes,memory_efficiency,findings,reason,is_reduced";
 
 /// Columns that `sacct` prints by default.
@@ -51,7 +51,7 @@ fn values(job: &Job) -> Vec<String> {
     row.extend(texts(&[&job.account, &job.project, &job.queue, &job.qos, &job.array_job, &job.array_task]));
     row.extend(texts(&[&job.het_job, &job.het_offset, &job.from]));
     row.extend(texts(&[job.state.as_str(), job.outcome.map_or("", Outcome::as_str)]));
-    row.extend(texts(&[&job.product_state, &job.code, &job.signal]));
+    row.extend(texts(&[&job.product_state, &job.code, &job.signal, &job.cancelled_by]));
     row.extend([job.submitted, job.eligible, job.started, job.ended].map(time));
     row.extend([job.tries.to_string(), text(&job.hosts.join(" "))]);
     row.extend([job.cpus, job.nodes, job.memory_bytes, job.gpus, job.time_limit_secs].map(number));

@@ -10,6 +10,7 @@ use crate::output::times::{between, in_table, now, offset_now};
 use crate::output::{Color, Output, shortened};
 use jiff::tz::TimeZone;
 use wire::api::UnixTime;
+use wire::api::job_amount::JobAmount;
 use wire::api::job_usage::JobUsage;
 use wire::api::jobs::Job;
 use wire::call::State;
@@ -65,12 +66,21 @@ const SPARED: [&str; 14] = [
 ///
 /// # Errors
 /// As [`Output::line`].
-pub(crate) fn print_jobs(jobs: &[Job], output: &mut Output) -> Result<(), Failure> {
-    print_in(&TimeZone::system(), now(), jobs, output)
+pub(crate) fn print_jobs(jobs: &[Job], asked: &[JobAmount], output: &mut Output) -> Result<(), Failure> {
+    print_in(&TimeZone::system(), now(), (jobs, asked), output)
 }
 
-fn print_in(zone: &TimeZone, now: Time, jobs: &[Job], output: &mut Output) -> Result<(), Failure> {
-    let mut table = Table::new(&HEADS).spares(&SPARED).offset(offset_now(zone));
+/// `asked`: amounts that it was searched by, whose columns stay longest.
+fn print_in(
+    zone: &TimeZone,
+    now: Time,
+    (jobs, asked): (&[Job], &[JobAmount]),
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let is_asked = |head: &&&str| asked.iter().any(|amount| column(*amount) == Some(**head));
+    let last = SPARED.iter().filter(is_asked);
+    let spared: Vec<&str> = SPARED.iter().filter(|head| !is_asked(head)).chain(last).copied().collect();
+    let mut table = Table::new(&HEADS).spares(&spared).offset(offset_now(zone));
     // The domain of all is known to the user.
     let has_several = jobs.windows(2).any(|pair| pair[0].domain != pair[1].domain);
     for job in jobs {
@@ -109,6 +119,25 @@ fn cells(job: &Job, zone: &TimeZone, now: Time, output: &Output) -> Vec<Cell> {
         Cell::text(kinds(job)),
         Cell::text(name(&job.reason)),
     ]
+}
+
+/// The column that has an amount.
+fn column(amount: JobAmount) -> Option<&'static str> {
+    match amount {
+        JobAmount::CpuTime | JobAmount::CpuEfficiency => Some("CPU USED"),
+        JobAmount::Wasted => Some("WASTED"),
+        JobAmount::PeakMemory | JobAmount::MemoryEfficiency => Some("PEAK"),
+        JobAmount::Waited => Some("WAITED"),
+        JobAmount::Cpus => Some("CPUS"),
+        JobAmount::Gpus => Some("GPUS"),
+        JobAmount::Memory => Some("MEMORY"),
+        JobAmount::Ran
+        | JobAmount::ReadBytes
+        | JobAmount::WrittenBytes
+        | JobAmount::Nodes
+        | JobAmount::TimeLimit
+        | JobAmount::Tries => None,
+    }
 }
 
 /// Kinds of its findings.
@@ -155,7 +184,7 @@ mod tests {
     fn printed(job: Job, width: Option<usize>) -> String {
         let shared = Capture::default();
         let mut output = Output::into_writer(shared.clone(), width);
-        print_in(&TimeZone::UTC, at(1000), &[job], &mut output).unwrap();
+        print_in(&TimeZone::UTC, at(1000), (&[job], &[JobAmount::Waited]), &mut output).unwrap();
         shared.text()
     }
 
@@ -200,5 +229,9 @@ mod tests {
         let printed = printed(wide, Some(80));
         assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
         assert!(printed.contains("slurm:17") && printed.contains("waiting"), "{printed}");
+        assert!(
+            printed.contains("WAITED") && !printed.contains("CPUS"),
+            "what was asked for stays: {printed}"
+        );
     }
 }

@@ -32,7 +32,7 @@ words!(
         WrittenBytes = "written_bytes",
         /// Time from the start to the end, or until now.
         Ran = "ran",
-        /// Time from the submission to the start, or until now.
+        /// Time from the submission to the start, or until now of a job that waits.
         Waited = "waited",
         /// Allocated CPUs.
         Cpus = "cpus",
@@ -100,7 +100,7 @@ impl JobAmount {
             JobAmount::ReadBytes => usage?.read_bytes.map(float),
             JobAmount::WrittenBytes => usage?.written_bytes.map(float),
             JobAmount::Ran => span(job.started?, job.ended, job, now),
-            JobAmount::Waited => span(job.submitted?, job.started.or(job.ended), job, now),
+            JobAmount::Waited => span(job.submitted?, job.started, job, now),
             JobAmount::Cpus => job.cpus.map(float),
             JobAmount::Nodes => job.nodes.map(float),
             JobAmount::Gpus => job.gpus.map(float),
@@ -232,10 +232,7 @@ mod tests {
             (None, Some(130.0))
         );
         let cancelled = Job { started: None, ..job() };
-        assert_eq!(
-            (JobAmount::Ran.of(&cancelled, now), JobAmount::Waited.of(&cancelled, now)),
-            (None, Some(90.0))
-        );
+        assert_eq!((JobAmount::Ran.of(&cancelled, now), JobAmount::Waited.of(&cancelled, now)), (None, None));
         let unknown = Job { ended: None, ..job() };
         assert_eq!(JobAmount::Ran.of(&unknown, now), None, "when it ended is not known");
     }

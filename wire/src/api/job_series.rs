@@ -45,7 +45,7 @@ pub struct JobSeries {
     pub curves: Vec<JobCurve>,
     /// Whether curves of other users' processes are left out.
     pub own_only: bool,
-    /// Time of the oldest stored point of any job. Absent if none is stored.
+    /// Time of the oldest stored record, of half a minute, of any job. Absent if none is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest: Option<UnixTime>,
     /// Number of bytes that are damaged and were skipped.

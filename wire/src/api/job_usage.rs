@@ -106,6 +106,8 @@ pub struct JobUsage {
     pub hosts: u64,
     /// Time of the latest measurement.
     pub until: UnixTime,
+    /// Whether the measurement on each of these hosts is over: some seconds after the end of the job.
+    pub is_over: bool,
     /// CPU time, in seconds.
     pub cpu_secs: f64,
     /// CPU time as a share of that of the allocated CPUs. Absent if these are unknown, or a host was not measured.
@@ -207,13 +209,15 @@ impl JobUsage {
         let of_all = hosts >= details.number(Fact::Nodes).unwrap_or(1).max(call.hosts.len() as u64);
         let (cpu_secs, peak_memory_bytes) = (secs(sum(Figure::CpuTime)), sum(Figure::PeakMemory));
         let known = |allocated: Option<f64>| allocated.filter(|allocated| of_all && *allocated >= 1.0);
-        let cpus = details.number(Fact::Cpus).zip(ran_secs(call, latest));
+        let is_over = usages.iter().all(|usage| usage.is_over);
+        let cpus = details.number(Fact::Cpus).zip(ran_secs(call, latest, is_over));
         let allocated_secs = known(cpus.map(|(cpus, secs)| float(cpus) * secs));
         let allocated_bytes = details.number(Fact::Memory).filter(|bytes| *bytes >= ALLOCATED_MIN_BYTES);
         let allocated_bytes = known(allocated_bytes.map(float));
         Some(JobUsage {
             hosts,
             until: UnixTime(latest),
+            is_over,
             cpu_secs,
             cpu_efficiency: allocated_secs.map(|allocated| cpu_secs / allocated),
             wasted_cpu_secs: allocated_secs.map(|allocated| (allocated - cpu_secs).max(0.0)),
@@ -226,8 +230,9 @@ impl JobUsage {
 }
 
 /// How long the last run of a job has gone on, as far as it was measured.
-fn ran_secs(call: &Call, latest: Time) -> Option<f64> {
-    Some(call.ended.unwrap_or(latest).secs_f64() - call.started?.secs_f64())
+fn ran_secs(call: &Call, latest: Time, is_over: bool) -> Option<f64> {
+    let measured = call.ended.map_or(latest, |ended| if is_over { ended } else { ended.min(latest) });
+    Some(measured.secs_f64() - call.started?.secs_f64())
 }
 
 fn secs(micros: u64) -> f64 {
@@ -299,6 +304,10 @@ mod tests {
         assert_eq!((sum.hosts, sum.cpu_secs, sum.peak_memory_bytes), (2, 200.0, 200 << 20));
         assert_eq!((sum.cpu_efficiency, sum.memory_efficiency), (Some(0.5), Some(0.5)));
         assert_eq!(sum.wasted_cpu_secs, Some(200.0));
+        let running: Vec<Usage> =
+            both.iter().map(|usage| Usage { until: at(150), is_over: false, ..usage.clone() }).collect();
+        let sum = JobUsage::of(&call(running, Vec::new())).expect("it was measured");
+        assert_eq!((sum.cpu_efficiency, sum.is_over), (Some(1.0), false), "the last half is not known yet");
         let one = JobUsage::of(&call(both[..1].to_vec(), Vec::new())).expect("it was measured");
         assert_eq!(
             (one.hosts, one.cpu_efficiency, one.memory_efficiency),

@@ -50,6 +50,7 @@ pub struct JobsSearchParams {
     pub until: Option<UnixTime>,
     /// Only jobs that meet these conditions on amounts: `cpu_efficiency < 20 %`, `ran >= 1h30m`, `peak_memory > 2 GiB`. An
     /// amount that is not known meets none. Without a unit a value is in that of the answer: seconds, bytes, a share of one.
+    /// At most 32.
     #[serde(rename = "where")]
     pub conditions: Vec<Condition>,
     /// Only jobs with a finding of this kind; `long_wait` and `fails_again` cannot be searched by. The time of a search is
@@ -146,6 +147,9 @@ pub struct Jobs {
     /// Cursor of the next page. Absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Whether only the caller's own jobs were searched, because of what it was searched by. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub own_only: bool,
     /// Hosts of the domain that are `last_seen` and have not reported to this representative; their jobs may
     /// be missing. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -260,6 +264,9 @@ pub struct Job {
     /// Reason why it waits or ended, in the text of the middleware. Absent if unknown.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// User who asked to cancel it: a name or a number. Absent if it was not cancelled, or if no log states who did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub cancelled_by: String,
     /// Hosts of the last run.
     pub hosts: Vec<String>,
     /// Number of starts.
@@ -368,6 +375,10 @@ impl From<&call::Call> for Job {
             code: call.code.to_string(),
             signal: call.signal.to_string(),
             reason: call.reason.to_string(),
+            cancelled_by: match call.outcome {
+                Some(Outcome::Cancelled) => text(Fact::CancelledBy),
+                Some(_) | None => String::new(),
+            },
             hosts: call.hosts.iter().map(ToString::to_string).collect(),
             tries: call.tries,
             cpus: number(Fact::Cpus),

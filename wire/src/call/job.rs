@@ -51,6 +51,8 @@ words!(
         CpuTime = "cpu_time",
         /// Most memory that it used according to the middleware, in bytes.
         PeakMemory = "peak_memory",
+        /// User who last asked to cancel it: a name or a number. Events of cancelling have it as their user.
+        CancelledBy = "cancelled_by",
     }
 );
 
@@ -94,7 +96,8 @@ impl Fact {
             | Fact::ArrayTask
             | Fact::HetJob
             | Fact::HetOffset
-            | Fact::State => Unit::Text,
+            | Fact::State
+            | Fact::CancelledBy => Unit::Text,
             Fact::Uid | Fact::Cpus | Fact::Nodes | Fact::Gpus => Unit::Count,
             Fact::Memory | Fact::PeakMemory => Unit::Bytes,
             Fact::TimeLimit | Fact::Eligible | Fact::CpuTime => Unit::Seconds,
@@ -242,7 +245,7 @@ mod tests {
     fn facts_have_fixed_numbers_in_what_is_stored() {
         let numbers: Vec<u8> =
             Fact::ALL.iter().map(|fact| postcard::to_stdvec(fact).expect("short")[0]).collect();
-        assert_eq!(numbers, (0..18).collect::<Vec<u8>>());
-        assert_eq!((Fact::ALL[0], Fact::ALL[17]), (Fact::Account, Fact::PeakMemory));
+        assert_eq!(numbers, (0..19).collect::<Vec<u8>>());
+        assert_eq!((Fact::ALL[0], Fact::ALL[18]), (Fact::Account, Fact::CancelledBy));
     }
 }

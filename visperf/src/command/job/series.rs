@@ -12,7 +12,8 @@ use crate::output::{note, times};
 use jiff::tz::TimeZone;
 use std::time::Duration;
 use wire::api::Request;
-use wire::api::jobs::{JobParams, JobRecord};
+use wire::api::jobs::{Job, JobParams, JobRecord};
+use wire::call::State;
 
 /// Print what a job used over time
 ///
@@ -55,12 +56,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let params = JobParams { job: args.job.clone() };
     let answer = client.request(&params, &args.whose.about(), PATIENCE);
     let record: JobRecord = answer.map_err(|error| client.explain(JobParams::METHOD, error))?.typed;
-    if record.job.is_reduced {
-        return Err(Failure::Usage(format!(
-            "what {} used is shown to its user, root and operators, over the local socket of a daemon",
-            clean(&record.job.id)
-        )));
-    }
     let wanted = Wanted { since: args.between.since, until: args.between.until, step: args.step };
     let curves = curves::read(&args.query.target, &record, &args.host, wanted);
     print(args, &record, &curves)?;
@@ -75,12 +70,21 @@ fn print(args: &Args, record: &JobRecord, curves: &Curves) -> Result<(), Failure
     } else if args.csv {
         print_csv(&curves.curves, &mut output)?;
     } else if curves.curves.is_empty() && curves.missing.is_empty() {
-        note(&format!(
-            "no host has stored what {} used in this time: it has not run, its hosts have no sensor, or it is too long ago",
-            clean(&record.job.id)
-        ));
+        note(&format!("{}: {}", clean(&record.job.id), why_nothing(&record.job)));
     } else {
         print_plots(&curves.curves, curves.step_secs, &TimeZone::system(), &mut output)?;
     }
     output.flush()
+}
+
+/// Why there is no curve.
+fn why_nothing(job: &Job) -> &'static str {
+    match (job.started, job.state) {
+        (None, State::Waiting) => "it has not started yet",
+        (None, State::Ended) => "it has not run",
+        _ if job.is_reduced => {
+            "what a job used is shown to its user, root and operators, over the local socket of a daemon"
+        }
+        _ => "no host has stored what it used in this time: its hosts have no sensor, or it is too long ago",
+    }
 }

@@ -130,6 +130,11 @@ impl Condition {
 /// The first that is none.
 pub fn conditions(text: &str) -> Result<Vec<Condition>, ConditionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
+    if words.iter().any(|word| word.eq_ignore_ascii_case("or")) {
+        return Err(ConditionError(
+            "conditions are joined by `and` alone; expected a search for each side of `or`".into(),
+        ));
+    }
     words.split(|word| word.eq_ignore_ascii_case("and")).map(|words| words.join(" ").parse()).collect()
 }
 
@@ -196,7 +201,7 @@ fn amount(name: &str) -> Result<JobAmount, ConditionError> {
     JobAmount::from_word(name).ok_or_else(|| {
         let words: Vec<&str> = JobAmount::ALL.iter().map(|amount| amount.as_str()).collect();
         let near = suggestion(name, words.iter().copied());
-        ConditionError(format!("expected one of {}; found {name:?}{near}", words.join(", ")))
+        ConditionError(format!("there is no amount {name:?}{near}; expected one of {}", words.join(", ")))
     })
 }
 
@@ -288,7 +293,8 @@ mod tests {
             ("cpus > -1", "a number"),
             ("cpus > inf", "a number"),
             ("wasted > NaN", "a time"),
-            ("ran > 1h or cpus > 2", "a time such as"),
+            ("ran > 1h or cpus > 2", "joined by `and` alone"),
+            ("cpus != 8", "no amount \"cpus !\""),
             (&long, "as in"),
         ] {
             let error = conditions(text).expect_err(text).to_string();
