@@ -124,6 +124,7 @@ fn jobs_of_a_real_slurm_have_used_what_the_kernel_says() {
         check(work, outcome, record, (truth[0], truth[1] * 1024.0));
         check_series(work, address, record);
     }
+    check_unknown(folder.path(), &records[0]);
     let page = command(visperf().unwrap())
         .args(["job", "show", records[0]["job"]["id"].as_str().unwrap(), "--connect"])
         .arg(format!("unix:{}", address.display()))
@@ -131,6 +132,25 @@ fn jobs_of_a_real_slurm_have_used_what_the_kernel_says() {
         .unwrap();
     let page = String::from_utf8(page.stdout).unwrap();
     assert!(page.contains("OVER TIME") && page.contains('█'), "{page}");
+}
+
+/// Over TCP no user is known: then no event says what a job used, and no curve is answered.
+fn check_unknown(folder: &Path, record: &Value) {
+    let address = std::fs::read_to_string(folder.join("sensor/listen")).unwrap();
+    let address = address.lines().next().unwrap();
+    let ask = |words: &[&str], to: &str| {
+        let output = command(visperf().unwrap()).args(words).args(["--connect", to]).output().unwrap();
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat()
+    };
+    let local = format!("unix:{}", folder.join("sensor/sensor.sock").display());
+    let events = ["events", "--kind", "workload", "--json"];
+    assert!(ask(&events, &local).contains("usage_of"));
+    let id = record["job"]["id"].as_str().unwrap();
+    for words in [&events[..], &["events", "--call", id, "--json"], &["job", "series", id, "--csv"]] {
+        let text = ask(words, address);
+        assert!(!text.contains("usage_of") && !text.contains("vm,0,"), "{words:?}: {text}");
+    }
+    assert!(ask(&["job", "series", id], address).contains("shown to its user"));
 }
 
 /// What a job used second by second adds up to what it used in all, whatever the steps.

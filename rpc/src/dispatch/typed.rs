@@ -69,11 +69,11 @@ where
 pub fn method_writing<R, H, F>(handler: H) -> Method
 where
     R: Request,
-    H: Fn(R, Option<Form>) -> F + Send + Sync + 'static,
+    H: Fn(&Caller, R, Option<Form>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Answered, Fault>> + Send + 'static,
 {
-    let handler = move |_: &Caller, params: Params, form: Option<Form>| {
-        let asked = params.typed::<R>().map(|request| handler(request, form));
+    let handler = move |caller: &Caller, params: Params, form: Option<Form>| {
+        let asked = params.typed::<R>().map(|request| handler(caller, request, form));
         Box::pin(async move { asked?.await }) as Answering
     };
     Method { declaration: Declaration::of::<R>(), handler: Handler::Daemon(Box::new(handler)) }

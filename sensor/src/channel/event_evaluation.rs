@@ -151,6 +151,34 @@ mod tests {
         subscription.take(usize::MAX).entries().map(|entry| entry.body).collect()
     }
 
+    #[test]
+    fn what_a_job_used_is_shown_to_its_user_root_and_operators() {
+        use wire::query::Viewer;
+        let heard = |viewer: Option<Viewer>, kind, uid: &str| {
+            let mut happened = occurrence(1);
+            happened.event.content.kind = kind;
+            happened.event.content.user = "ada".into();
+            happened.event.content.attributes = vec![("uid".into(), wire::event::Value::Text(uid.into()))];
+            let now = Duration::ZERO;
+            let mut subscription = Subscription::of(wanted("job = \"1\"", |_| {}), viewer, now);
+            subscription.handle_event(&EventOrCall::Event(&happened), 1, now);
+            !bodies(&mut subscription).is_empty()
+        };
+        let (used, ended) = (wire::event::Kind::Workload, wire::event::Kind::JobEnd);
+        for (viewer, uid, is_heard) in [
+            (None, "1000", true),
+            (Some(Viewer::Trusted), "1000", true),
+            (Some(Viewer::Owner(7)), "1000", true),
+            (Some(Viewer::User(1000)), "1000", true),
+            (Some(Viewer::User(1001)), "1000", false),
+            (Some(Viewer::User(1000)), "?", false),
+            (Some(Viewer::Anonymous), "1000", false),
+        ] {
+            assert_eq!(heard(viewer, used, uid), is_heard, "{viewer:?} {uid}");
+            assert!(heard(viewer, ended, uid), "{viewer:?}");
+        }
+    }
+
     fn conditioned(wanted: &mut ChannelRequest) {
         wanted.condition = Some(expression::condition("count > 2 until 0").expect("understood"));
         wanted.only_signals = true;

@@ -27,7 +27,9 @@ use crate::serving::roster::ServingProcesses;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use wire::call::Call;
+use wire::call::usage::{is_private, uid_of};
 use wire::channel::{self, ChannelRequest, Kind};
+use wire::event::Event;
 use wire::query::Viewer;
 
 pub use super::account::sweep_rate;
@@ -320,6 +322,11 @@ impl Subscription {
 
     /// Takes in an event or a change of a call; returns whether an entry was added.
     pub fn handle_event(&self, happened: &EventOrCall<'_>, at_ns: u64, now: Duration) -> bool {
+        if let EventOrCall::Event(occurrence) = happened
+            && !self.may_see(&occurrence.event)
+        {
+            return false;
+        }
         self.evaluate(now, |outcome, back| match (&mut back.evaluation, happened) {
             _ if !outcome.is_live => {}
             (Evaluation::Event(events), EventOrCall::Event(event)) => events.handle(outcome, event, at_ns),
@@ -329,6 +336,15 @@ impl Subscription {
                 EventOrCall::Event(_) | EventOrCall::Call(_),
             ) => {}
         })
+    }
+
+    /// Whether an event may be shown: what a job used to its user alone.
+    fn may_see(&self, event: &Event) -> bool {
+        let inspects = |viewer: Viewer| match uid_of(&event.content) {
+            Some(uid) => viewer.may_inspect(uid),
+            None => viewer.is_trusted(),
+        };
+        !is_private(event) || self.viewer.is_none_or(inspects)
     }
 
     /// Checks the condition and runs the script when they are due, whether anything happened or not; returns

@@ -5,6 +5,7 @@
 //! The disk is read where that may block.
 //! Not here: the parameters ([`super::events`]).
 
+use super::calls::owners;
 use super::domain::{absent, silent_hosts};
 use super::encoded_events::{AnswerFields, EncodedEvents};
 use super::event_query::{EventQuery, MatchingCalls};
@@ -13,6 +14,7 @@ use crate::call_ids;
 use crate::representative::cursor::{Cursor, Feed, Page};
 use crate::representative::service::Handle;
 use crate::representative::store::reader::Stored;
+use call_store::answer::Owners;
 use compact_str::CompactString;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::encoded_answer::Answered;
@@ -24,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams};
-use wire::query::Form;
+use wire::query::{Form, Viewer};
 
 /// Polling interval while waiting for members' watermarks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -47,14 +49,19 @@ impl Events {
     /// `domain.events`.
     #[must_use]
     pub fn method(self) -> Method {
-        typed::method_writing(move |DomainEventsParams(params), form| {
-            let own = self.clone();
-            async move { own.answer(params, form).await }
+        typed::method_writing(move |caller, DomainEventsParams(params), form| {
+            let (own, viewer) = (self.clone(), caller.viewer);
+            async move { own.answer(params, viewer, form).await }
         })
     }
 
-    async fn answer(&self, params: EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
-        let (found, cursor, missed) = self.page(params, form).await?;
+    async fn answer(
+        &self,
+        params: EventsParams,
+        viewer: Viewer,
+        form: Option<Form>,
+    ) -> Result<Answered, Fault> {
+        let (found, cursor, missed) = self.page(params, owners(viewer).await, form).await?;
         let unheard = silent_hosts(&self.service).await;
         found.answer(&AnswerFields { cursor: cursor.to_string(), missed, unheard: &unheard })
     }
@@ -63,11 +70,12 @@ impl Events {
     async fn page(
         &self,
         params: EventsParams,
+        owners: Owners,
         form: Option<Form>,
     ) -> Result<(EncodedEvents, Cursor, u64), Fault> {
         let feed = self.service.feed().await.map_err(absent)?;
         let asked = params.cursor.clone().unwrap_or_default();
-        let wanted = Arc::new(self.wanted(params).await?);
+        let wanted = Arc::new(self.wanted(params, owners).await?);
         if wanted.is_last {
             return self.last(&feed, wanted, form).await;
         }
@@ -120,9 +128,9 @@ impl Events {
         }
     }
 
-    async fn wanted(&self, params: EventsParams) -> Result<EventQuery, Fault> {
+    async fn wanted(&self, params: EventsParams, owners: Owners) -> Result<EventQuery, Fault> {
         let asked = self.service.ask(move |domain, _| {
-            EventQuery::new(&params, |call| call_ids::event_ids_of_call(domain.calls(), call))
+            EventQuery::new(&params, owners, |call| call_ids::event_ids_of_call(domain.calls(), call))
         });
         asked.await.map_err(absent)?
     }

@@ -5,12 +5,14 @@
 use super::block_query::BlockQuery;
 use crate::call_ids;
 use crate::segments::packed::summary::Term;
+use call_store::answer::Owners;
 use compact_str::CompactString;
 use log_filters::join::Joiner;
 use rpc::fault::Fault;
 use std::collections::HashSet;
 use std::time::Duration;
 use wire::api::events::EventsParams;
+use wire::call::usage::is_private;
 use wire::event::Fields;
 use wire::text_regex::TextRegex;
 
@@ -23,6 +25,8 @@ pub(super) struct EventQuery {
     /// Whether the last matching events are requested.
     pub(super) is_last: bool,
     params: EventsParams,
+    /// Whose usage the viewer may see.
+    owners: Owners,
     /// Ids of the calls that are requested.
     calls: Option<Vec<CompactString>>,
     pub(super) wait: Duration,
@@ -39,6 +43,7 @@ impl EventQuery {
     /// Parses the parameters; `ids` returns the ids that events of a call have.
     pub(super) fn new(
         params: &EventsParams,
+        owners: Owners,
         ids: impl Fn(&str) -> Vec<CompactString>,
     ) -> Result<EventQuery, Fault> {
         if params.last && (params.cursor.is_some() || !params.wait.0.is_zero()) {
@@ -52,6 +57,7 @@ impl EventQuery {
             is_last: params.last,
             calls: params.call.as_deref().map(ids),
             params: params.clone(),
+            owners,
             wait: params.wait.0.min(WAIT_MAX),
         })
     }
@@ -98,7 +104,8 @@ impl EventQuery {
 
     pub(super) fn fits(&self, event: &dyn Fields, chosen: &MatchingCalls) -> bool {
         let EventsParams { job, user, .. } = &self.params;
-        self.params.fit(event)
+        (!is_private(event) || self.owners.include(event.user()))
+            && self.params.fit(event)
             && self.calls.as_ref().is_none_or(|calls| calls.iter().any(|call| call == event.call()))
             && job.as_ref().is_none_or(|job| job == event.job() || chosen.of_job.contains(event.call()))
             && user.as_ref().is_none_or(|user| user == event.user() || chosen.of_user.contains(event.call()))
@@ -122,6 +129,7 @@ mod tests {
                 user: Some("ada".into()),
                 ..EventsParams::default()
             },
+            owners: Owners::All,
             calls: None,
             wait: Duration::ZERO,
         };
@@ -138,5 +146,32 @@ mod tests {
         assert!(wanted.fits(&event, &MatchingCalls { of_job: call(), of_user: call() }));
         assert!(!wanted.fits(&event, &MatchingCalls { of_job: call(), ..MatchingCalls::default() }));
         assert!(!wanted.fits(&event, &MatchingCalls { of_user: call(), ..MatchingCalls::default() }));
+    }
+
+    #[test]
+    fn what_jobs_of_others_used_fits_no_query() {
+        let of = |kind: Kind, user: &str| Event {
+            id: Id { sensor: SensorKey(1), generation: Generation(1), offset: 0, number: 0 },
+            seen: Time::from_micros(1),
+            call: CompactString::default(),
+            content: Content { user: user.into(), ..Content::new(kind, Time::from_micros(1)) },
+            source: Source { host: "h".into(), file: "/f".into(), filter: "visperf-usage".into() },
+        };
+        let fits = |owners: &Owners, event: &Event| {
+            let query = EventQuery::new(&EventsParams::default(), owners.clone(), |_| Vec::new());
+            query.expect("valid").fits(event, &MatchingCalls::default())
+        };
+        let ann = Owners::Only(vec!["ann".into(), "1000".into()]);
+        for (kind, user, of_all, of_ann, of_none) in [
+            (Kind::Workload, "ann", true, true, false),
+            (Kind::Workload, "1000", true, true, false),
+            (Kind::Workload, "eve", true, false, false),
+            (Kind::Workload, "", true, true, true),
+            (Kind::JobEnd, "eve", true, true, true),
+        ] {
+            let event = of(kind, user);
+            let found = [&Owners::All, &ann, &Owners::Only(Vec::new())].map(|owners| fits(owners, &event));
+            assert_eq!(found, [of_all, of_ann, of_none], "{kind} of {user:?}");
+        }
     }
 }

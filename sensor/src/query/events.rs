@@ -5,12 +5,14 @@
 //! searches backwards from the newest. The disk is read where that may block.
 
 use super::block_query::BlockQuery;
+use super::calls::owners;
 use super::encoded_events::{AnswerFields, EncodedEvents};
 use super::event_query::{EventQuery, MatchingCalls};
 use crate::call_ids;
 use crate::journal::reader::{Choose, Page, Reader};
 use crate::representative::cursor::Cursor;
 use crate::segments::packed::summary::Summary;
+use call_store::answer::Owners;
 use log_filters::join::Joiner;
 use rpc::dispatch::blocking_pool::BlockingPool;
 use rpc::dispatch::encoded_answer::Answered;
@@ -22,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 use wire::api::events::{DomainEventsParams, EventsParams, SensorEventsParams};
 use wire::event::{Event, Fields};
-use wire::query::Form;
+use wire::query::{Form, Viewer};
 use wire::text_regex::TextRegex;
 
 /// Most events examined in one read before other queries get their turn at the disk.
@@ -55,9 +57,9 @@ impl Events {
     #[must_use]
     pub fn method(&self) -> Method {
         let own = self.clone();
-        typed::method_writing(move |SensorEventsParams(params), form| {
-            let own = own.clone();
-            async move { own.answer(&params, form).await }
+        typed::method_writing(move |caller, SensorEventsParams(params), form| {
+            let (own, viewer) = (own.clone(), caller.viewer);
+            async move { own.answer(&params, viewer, form).await }
         })
     }
 
@@ -65,14 +67,19 @@ impl Events {
     #[must_use]
     pub fn method_of_domain(&self) -> Method {
         let own = self.clone();
-        typed::method_writing(move |DomainEventsParams(params), form| {
-            let own = own.clone();
-            async move { own.answer(&params, form).await }
+        typed::method_writing(move |caller, DomainEventsParams(params), form| {
+            let (own, viewer) = (own.clone(), caller.viewer);
+            async move { own.answer(&params, viewer, form).await }
         })
     }
 
-    async fn answer(&self, params: &EventsParams, form: Option<Form>) -> Result<Answered, Fault> {
-        let wanted = Arc::new(self.wanted(params)?);
+    async fn answer(
+        &self,
+        params: &EventsParams,
+        viewer: Viewer,
+        form: Option<Form>,
+    ) -> Result<Answered, Fault> {
+        let wanted = Arc::new(self.wanted(params, owners(viewer).await)?);
         if wanted.is_last {
             return self.last(wanted, form).await;
         }
@@ -202,8 +209,8 @@ impl Events {
         found.answer(&AnswerFields { cursor: self.cursor(cursor).to_string(), missed, unheard: &[] })
     }
 
-    fn wanted(&self, params: &EventsParams) -> Result<EventQuery, Fault> {
-        EventQuery::new(params, |call| {
+    fn wanted(&self, params: &EventsParams, owners: Owners) -> Result<EventQuery, Fault> {
+        EventQuery::new(params, owners, |call| {
             call_ids::event_ids_of_call(&self.joiner.lock().unwrap_or_else(PoisonError::into_inner), call)
         })
     }

@@ -91,6 +91,7 @@ fn is_party(event: &dyn Fields, host: &str) -> bool {
 
 /// List the events found in this sensor's logs, starting at a cursor.
 ///
+/// Events of kind `workload` with a user say what that user's job used: they are answered to that user, root and operators.
 /// To continue, pass the `cursor` of the answer to the next call. A cursor remains valid after restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
@@ -105,6 +106,7 @@ impl Request for SensorEventsParams {
 
 /// List the events found on all hosts of the domain, starting at a cursor.
 ///
+/// Events of kind `workload` with a user say what that user's job used: they are answered to that user, root and operators.
 /// To continue, pass the `cursor` of the answer to the next call. A cursor remains valid after restarts and
 /// after a change of the representative.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

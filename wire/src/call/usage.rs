@@ -11,7 +11,7 @@
 
 use super::failed_process::{self, FailedProcess};
 use super::job::Line;
-use crate::event::{Content, Id, Kind, Value, words};
+use crate::event::{Content, Fields, Id, Kind, Value, words};
 use crate::time::Time;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
@@ -122,7 +122,7 @@ impl Usage {
         let usage = Usage {
             host: content.to.clone(),
             user: content.user.clone(),
-            uid: text("uid")?.parse().ok()?,
+            uid: uid_of(content)?,
             is_proved: text("evidence")? == "cgroup",
             by: MeasuredBy::from_word(text("measured_by")?)?,
             started: content.started?,
@@ -147,6 +147,18 @@ impl Usage {
     pub fn is_newer(&self, other: &Usage) -> bool {
         (self.is_over, self.until, self.line.event) > (other.is_over, other.until, other.line.event)
     }
+}
+
+/// Whether an event says what processes of a user used: only that user, root and operators may see it.
+#[must_use]
+pub fn is_private(event: &dyn Fields) -> bool {
+    event.kind() == Kind::Workload && !event.user().is_empty()
+}
+
+/// Number of the user whose usage an event says, if it is one.
+#[must_use]
+pub fn uid_of(content: &Content) -> Option<u32> {
+    content.attribute("uid").and_then(Value::as_text)?.parse().ok()
 }
 
 /// Writes amounts as in a line: `cpu_time=84120331,peak_memory=4096`.

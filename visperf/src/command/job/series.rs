@@ -2,17 +2,17 @@
 //!
 //! Not here: asking the hosts (`curves`), how curves are printed (`output::job_curves`).
 
+use super::OneJob;
 use super::curves::{self, Curves, Wanted};
-use crate::client::{Client, PATIENCE};
+use crate::client::Client;
 use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
-use crate::options::{Between, OfDomain, Query, chosen};
+use crate::options::{Between, chosen};
 use crate::output::job_curves::{print_csv, print_plots};
 use crate::output::{note, times};
 use jiff::tz::TimeZone;
 use std::time::Duration;
-use wire::api::Request;
-use wire::api::jobs::{Job, JobParams, JobRecord};
+use wire::api::jobs::{Job, JobRecord};
 use wire::call::State;
 
 /// Print what a job used over time
@@ -27,12 +27,7 @@ use wire::call::State;
   visperf job series slurm:17 --json | jq '.curves[].cpus'")]
 pub(crate) struct Args {
     #[command(flatten)]
-    query: Query,
-    #[command(flatten)]
-    whose: OfDomain,
-    /// Id of the job such as slurm:17, or its number if only one job has it
-    #[arg(value_name = "JOB", value_parser = chosen)]
-    job: String,
+    of: OneJob,
     /// Only this host; may be repeated
     #[arg(long, value_name = "HOST", value_parser = chosen)]
     host: Vec<String>,
@@ -52,20 +47,18 @@ pub(crate) struct Args {
 /// If no daemon is reached, or it answers with a fault; if a host does not answer.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.between.check()?;
-    let mut client = Client::new(&args.query.target);
-    let params = JobParams { job: args.job.clone() };
-    let answer = client.request(&params, &args.whose.about(), PATIENCE);
-    let record: JobRecord = answer.map_err(|error| client.explain(JobParams::METHOD, error))?.typed;
+    let mut client = Client::new(&args.of.query.target);
+    let record = args.of.ask(&mut client)?.typed;
     let wanted = Wanted { since: args.between.since, until: args.between.until, step: args.step };
-    let curves = curves::read(&args.query.target, &record, &args.host, wanted);
+    let curves = curves::read(&args.of.query.target, &record, &args.host, wanted);
     print(args, &record, &curves)?;
     curves.missing.iter().for_each(|text| note(&format!("{}; its curves are missing", clean(text))));
     if curves.missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
 }
 
 fn print(args: &Args, record: &JobRecord, curves: &Curves) -> Result<(), Failure> {
-    let mut output = args.query.width.output();
-    if args.query.json {
+    let mut output = args.of.query.width.output();
+    if args.of.query.json {
         curves.raw.iter().try_for_each(|answer| output.json(answer))?;
     } else if args.csv {
         print_csv(&curves.curves, &mut output)?;

@@ -2,11 +2,11 @@
 //!
 //! Not here: the text of the page (`output::job_page`), the hosts that are asked (`curves`).
 
+use super::OneJob;
 use super::curves::{self, Wanted};
 use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use crate::harmless::clean;
-use crate::options::{OfDomain, Query, chosen};
 use crate::output::event_lines::EventLines;
 use crate::output::job_curves::print_bars;
 use crate::output::job_page::print_job;
@@ -15,7 +15,7 @@ use ::client::typed::Answered;
 use jiff::tz::TimeZone;
 use wire::api::Request;
 use wire::api::events::{DomainEventsParams, EventsParams};
-use wire::api::jobs::{JobParams, JobRecord};
+use wire::api::jobs::JobRecord;
 
 /// Most events of the job that are printed.
 const EVENTS_MAX: u64 = 200;
@@ -28,12 +28,7 @@ const EVENTS_MAX: u64 = 200;
   visperf job show slurm:17 --json | jq .runs")]
 pub(crate) struct Args {
     #[command(flatten)]
-    query: Query,
-    #[command(flatten)]
-    whose: OfDomain,
-    /// Id of the job such as slurm:17, or its number if only one job has it
-    #[arg(value_name = "JOB", value_parser = chosen)]
-    job: String,
+    of: OneJob,
 }
 
 /// Print the job, then its events.
@@ -41,12 +36,10 @@ pub(crate) struct Args {
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let mut client = Client::new(&args.query.target);
-    let params = JobParams { job: args.job.clone() };
-    let answer = client.request(&params, &args.whose.about(), PATIENCE);
-    let Answered { raw, typed: record } = answer.map_err(|error| client.explain(JobParams::METHOD, error))?;
-    let mut output = args.query.width.output();
-    if args.query.json {
+    let mut client = Client::new(&args.of.query.target);
+    let Answered { raw, typed: record } = args.of.ask(&mut client)?;
+    let mut output = args.of.query.width.output();
+    if args.of.query.json {
         output.json(&raw)?;
         return output.flush();
     }
@@ -63,7 +56,7 @@ fn print_curves(args: &Args, record: &JobRecord, output: &mut Output) -> Result<
     if record.job.started.is_none() && record.usage.is_empty() {
         return Ok(());
     }
-    let curves = curves::read(&args.query.target, record, &[], Wanted::default());
+    let curves = curves::read(&args.of.query.target, record, &[], Wanted::default());
     if !curves.curves.is_empty() {
         output.line("")?;
         print_bars(&curves.curves, output)?;
@@ -87,7 +80,7 @@ fn print_events(
         limit: EVENTS_MAX,
         ..EventsParams::default()
     });
-    let answer = client.request(&params, &args.whose.about(), PATIENCE);
+    let answer = client.request(&params, &args.of.whose.about(), PATIENCE);
     let mut events = answer.map_err(|error| client.explain(DomainEventsParams::METHOD, error))?.typed.events;
     // They are in the order of reading: log after log.
     events.sort_by_key(|event| event.time);
