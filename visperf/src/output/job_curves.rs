@@ -124,9 +124,9 @@ pub(crate) fn print_bars(curves: &[(String, JobCurve)], output: &mut Output) -> 
             Cell::text(name(curves, both)).color(Color::Name),
             Cell::figure(format!("{:.2}", mean(curve))),
             Cell::figure(format!("{most:.2}")),
-            Cell::text(sparkline_from_zero(&curve.cpus, BARS)),
+            Cell::text(sparkline_from_zero(&over_time(curve, &curve.cpus), BARS)),
             Cell::figure(whole_bytes(curve.memory_bytes.iter().copied().max().unwrap_or_default())),
-            Cell::text(sparkline_from_zero(&memory, BARS)),
+            Cell::text(sparkline_from_zero(&over_time(curve, &memory), BARS)),
         ]);
     }
     table.print(output)?;
@@ -135,6 +135,21 @@ pub(crate) fn print_bars(curves: &[(String, JobCurve)], output: &mut Output) -> 
         output.line(&output.paint(Color::Dim, &text))?;
     }
     Ok(())
+}
+
+/// The values by time, at most as many as there are bars: the mean of each part of the time, not a number where there is none.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn over_time(curve: &JobCurve, values: &[f64]) -> Vec<f64> {
+    let secs = |at: usize| curve.times.get(at).map_or(0.0, |time| time.0.secs_f64());
+    let (count, first) = (values.len().min(BARS), secs(0));
+    let width = (secs(values.len().saturating_sub(1)) - first) / count.max(1) as f64;
+    let mut parts = vec![(0.0, 0.0); count];
+    for (at, value) in values.iter().enumerate() {
+        let part = if width > 0.0 { ((secs(at) - first) / width) as usize } else { 0 };
+        let (sum, number) = &mut parts[part.min(count - 1)];
+        (*sum, *number) = (*sum + value, *number + 1.0);
+    }
+    parts.into_iter().map(|(sum, number): (f64, f64)| sum / number).collect()
 }
 
 /// Number of CPUs, with the digits that small ones need.
@@ -212,6 +227,18 @@ mod tests {
             assert!(lines[1].contains(part), "{part} in {text}");
         }
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{text}");
+        let mut gap = curves().remove(0);
+        gap.1
+            .times
+            .iter_mut()
+            .skip(30)
+            .for_each(|time| *time = UnixTime(time.0.plus(std::time::Duration::from_secs(60))));
+        gap.1.cpus.fill(1.0);
+        let text = printed(|output| print_bars(std::slice::from_ref(&gap), output), Some(100));
+        assert!(
+            text.contains(&format!("██████{}██████", " ".repeat(12))),
+            "a time without points is a gap: {text}"
+        );
         let many: Vec<_> = std::iter::repeat_with(curves).take(10).flatten().collect();
         assert!(printed(|output| print_bars(&many, output), None).contains("8 of 20 curves"));
     }

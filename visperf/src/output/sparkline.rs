@@ -4,7 +4,7 @@
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Draws the values from their minimum to their maximum, neighbours merged to `width` bars at most.
+/// Draws the values from their minimum to their maximum, neighbours merged to `width` bars at most; what is not a number is a gap.
 pub(crate) fn sparkline(values: &[f64], width: usize) -> String {
     drawn(values, width, f64::INFINITY)
 }
@@ -20,7 +20,7 @@ fn drawn(values: &[f64], width: usize, low: f64) -> String {
     let count = values.len().min(width.max(1));
     let bar = |at: usize| {
         let (from, to) = (at * values.len() / count, (at + 1) * values.len() / count);
-        let part = &values[from..to];
+        let part: Vec<f64> = values[from..to].iter().copied().filter(|value| !value.is_nan()).collect();
         part.iter().sum::<f64>() / part.len() as f64
     };
     let bars: Vec<f64> = (0..count).map(bar).collect();
@@ -30,7 +30,8 @@ fn drawn(values: &[f64], width: usize, low: f64) -> String {
         true => ((value - min) / (max - min) * (BARS.len() - 1) as f64).round() as usize,
         false => 0,
     };
-    bars.into_iter().map(|value| BARS[height(value).min(BARS.len() - 1)]).collect()
+    let bar = |value: f64| if value.is_nan() { ' ' } else { BARS[height(value).min(BARS.len() - 1)] };
+    bars.into_iter().map(bar).collect()
 }
 
 #[cfg(test)]
@@ -45,6 +46,7 @@ mod tests {
         assert_eq!(sparkline_from_zero(&[0.0; 3], 40), "▁▁▁");
         assert_eq!(sparkline(&[1.0, 1.0, 9.0, 9.0], 2), "▁█", "neighbours are merged");
         assert_eq!(sparkline(&[], 40), "");
-        assert_eq!(sparkline(&[f64::NAN, 1.0], 40).chars().count(), 2);
+        assert_eq!(sparkline(&[f64::NAN, 1.0], 40), " ▁", "what is not known is a gap");
+        assert_eq!(sparkline(&[f64::NAN, 1.0, 1.0, 9.0], 2), "▁█");
     }
 }

@@ -39,7 +39,10 @@ struct Host<'a> {
 
 impl<'a> Host<'a> {
     fn new(home: &'a Home, library: &Path, name: &'static str) -> Host<'a> {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // An address of this process alone: of 127.0.0.1 another test may take the port before the daemon has it.
+        let process = std::process::id();
+        let own = format!("127.{}.{}.1:0", 1 + process % 250, process / 250 % 250);
+        let free = std::net::TcpListener::bind(own).unwrap().local_addr().unwrap();
         home.file(&format!("{name}.toml"), format!("[sensor]\n[overlay]\nlisten = \"{free}\"\n"));
         let path = home.file(&format!("{name}.calendar"), 0_i64.to_ne_bytes());
         let calendar = File::options().write(true).open(path).unwrap();
