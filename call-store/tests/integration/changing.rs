@@ -123,6 +123,31 @@ fn jobs_of_an_earlier_version_get_their_amounts_when_the_store_is_opened_and_cha
 }
 
 #[test]
+fn a_replaced_or_deleted_job_leaves_no_amounts_behind() {
+    let (_folder, store) = store();
+    let ran = ByAmount { conditions: conditions("ran >= 1s").unwrap(), sort: None };
+    let params = CallsParams { limit: 1, ..CallsParams::default() };
+    let found = || async {
+        // More than a page, so that they are counted by their amounts alone.
+        let page = store.page(Query { by: &ran, ..Query::of_all(&params) }, None, 1).await.unwrap();
+        (page.calls.len(), page.total)
+    };
+    let job = |number: u32, events: u32| {
+        let mut left = left(number, 100 + i64::from(number));
+        (left.call.events, left.call.details) = (events, Some(Box::default()));
+        left
+    };
+    block_on(async {
+        store.apply(&storing((1..=4).map(|number| job(number, 3)).collect()), now()).await.unwrap();
+        assert_eq!(found().await, (1, 4));
+        store.apply(&storing((1..=4).map(|number| job(number, 4)).collect()), now()).await.unwrap();
+        assert_eq!(found().await, (1, 4));
+        store.apply(&forgetting(&job(4, 4)), now()).await.unwrap();
+        assert_eq!(found().await, (1, 3));
+    });
+}
+
+#[test]
 fn an_id_that_is_used_again_is_another_call() {
     let (_folder, store) = store();
     block_on(async {
