@@ -14,7 +14,6 @@ use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::time::Duration;
 use tokio::time::Instant;
-use wire::api::UnixTime;
 use wire::api::calls::CallsParams;
 use wire::api::findings::FindingKind;
 use wire::api::job_amount::ByAmount;
@@ -117,7 +116,7 @@ impl KnownJobs {
             }
             if next.is_none() || found.len() == limit || Instant::now() > until {
                 let total_is_more = is_cut || next.is_some();
-                let stored_since: Option<UnixTime> = page.stored_since;
+                let stored_since = page.stored_since;
                 let total = found.len() as u64;
                 return Ok(Jobs { total, jobs: found, total_is_more, stored_since, next, ..Jobs::default() });
             }

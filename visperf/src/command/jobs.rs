@@ -20,7 +20,7 @@ use clap::builder::TypedValueParser;
 use serde_json::Value;
 use wire::api::calls::CallOrder;
 use wire::api::findings::FindingKind;
-use wire::api::job_amount::{Condition, ConditionError, JobAmount, conditions};
+use wire::api::job_amount::{Condition, JobAmount, conditions};
 use wire::api::jobs::{Job, JobsSearchParams};
 use wire::api::{Request, UnixTime};
 use wire::call::State;
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     between: Between,
     /// Only jobs that meet these conditions, of your own jobs unless you are root or an operator; may be repeated
-    #[arg(long = "where", value_name = "CONDITIONS", value_parser = joined, long_help = WHERE_HELP)]
+    #[arg(long = "where", value_name = "CONDITIONS", value_parser = conditions, long_help = WHERE_HELP)]
     conditions: Vec<Vec<Condition>>,
     /// Only jobs with a finding of this kind, of your own jobs unless you are root or an operator
     #[arg(long, value_name = "KIND", value_parser = findings())]
@@ -113,10 +113,6 @@ const TOP_DEFAULT: u64 = 100;
 
 /// Jobs that are printed by default.
 const LIMIT_DEFAULT: u64 = 100;
-
-fn joined(text: &str) -> Result<Vec<Condition>, ConditionError> {
-    conditions(text)
-}
 
 fn amounts() -> impl TypedValueParser<Value = JobAmount> {
     let words = words(JobAmount::ALL.iter().map(|amount| amount.as_str()));
