@@ -72,9 +72,14 @@ pub(crate) async fn open_reader(path: &Path) -> Result<SqliteConnection, Error> 
         .filename(path)
         .read_only(true)
         .busy_timeout(BUSY_MAX)
-        .pragma("mmap_size", "1073741824")
         .disable_statement_logging();
     Ok(SqliteConnection::connect_with(&options).await?)
+}
+
+/// Maps the file into memory: for a query that reads a large part of it. One that reads rows here and there is slower so, if
+/// they are not in memory yet, as the kernel reads what is around each.
+pub(crate) async fn map(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    sqlx::query("PRAGMA mmap_size = 1073741824").execute(connection).await.map(drop)
 }
 
 /// Bounds what the next statements may read together, in thousands of steps of the database.

@@ -4,7 +4,7 @@
 
 use crate::amounts;
 use crate::answer::{Error, Figures, Page, Place, Query};
-use crate::database::{PAGE_LEN_BYTES, open_reader, open_writer, set_budget};
+use crate::database::{PAGE_LEN_BYTES, map, open_reader, open_writer, set_budget};
 use crate::filter::{Source, range, sources};
 use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
 use crate::row::{call_of, latest_us};
@@ -215,6 +215,9 @@ impl CallStore {
         let mut connection = open_reader(&self.path).await?;
         set_budget(&mut connection, PAGE_BUDGET).await?;
         let sources = chosen_sources(&mut connection, query).await.map_err(explained)?;
+        if sources.iter().any(|source| matches!(source, Source::Time | Source::Amounts)) {
+            map(&mut connection).await?;
+        }
         let (mut found, mut is_all) = (BTreeMap::new(), after.is_none());
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
         for source in &sources {
