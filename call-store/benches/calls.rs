@@ -1,7 +1,8 @@
 //! Jobs in the store: how fast they are stored, how much space they take, how long the first page of each filter takes,
 //! and all pages.
 //!
-//! `VISPERF_CALLS=10000000` sets how many; 200,000 by default.
+//! `VISPERF_CALLS=10000000` sets how many; 200,000 by default. `VISPERF_SACCT=FOLDER` names a Slurm with accounting, whose
+//! `sacct` is measured beside.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark")]
 
@@ -22,6 +23,9 @@ use wire::event::{Id, Outcome};
 use wire::id::{Generation, SensorKey};
 use wire::report::calls::FetchCalls;
 use wire::time::Time;
+
+#[path = "calls/sacct.rs"]
+mod sacct;
 
 const START_SECS: i64 = 1_700_000_000;
 const ROOM: CallLimit = CallLimit { bytes: 1 << 40, age: Duration::MAX };
@@ -178,8 +182,11 @@ async fn measure(count: u64) {
     let folder = tempfile::tempdir().unwrap();
     let store = CallStore::new(&folder.path().join("calls.db"), ROOM);
     let (mut rng, mut took, mut number, mut bytes) = (Rng::with_seed(1), Duration::ZERO, 0, 0);
+    let mut accounting = sacct::Accounting::open();
     while number < count {
-        let left = (0..BATCH.min(count - number)).map(|nth| call(&mut rng, number + nth)).collect();
+        let left: Vec<StoredCall> =
+            (0..BATCH.min(count - number)).map(|nth| call(&mut rng, number + nth)).collect();
+        accounting.iter_mut().for_each(|accounting| left.iter().for_each(|call| accounting.push(call)));
         let changes = CallChanges { left, ..CallChanges::default() };
         number += changes.left.len() as u64;
         let started = Instant::now();
@@ -201,6 +208,10 @@ async fn measure(count: u64) {
         }
     }
     measure_user_and_time(&store, count).await;
+    if let Some(accounting) = &accounting {
+        accounting.load();
+        accounting.measure(&searches(count));
+    }
     measure_all_pages(&store, count).await;
     measure_copy(&store, count).await;
 }
@@ -225,22 +236,31 @@ async fn measure_page(store: &CallStore, what: &str, query: Query<'_>, limit: us
     println!("  {what:20} {median:8.2} ms {most:8.2} ms  {answer}");
 }
 
+/// Users and times of searches, in seconds since 1970.
+fn searches(count: u64) -> Vec<(String, i64, i64)> {
+    let mut rng = Rng::with_seed(7);
+    let mut search = || {
+        let user = format!("user{}", rng.u32(0..200).min(rng.u32(0..200)));
+        let since = START_SECS + rng.i64(0..i64::try_from(count).unwrap() * 10);
+        (user, since, since + 30 * 86_400)
+    };
+    (0..SEARCHES).map(|_| search()).collect()
+}
+
 /// Searches the jobs of a user in 30 days, of many users and times: with nothing of the file in memory, and again.
 async fn measure_user_and_time(store: &CallStore, count: u64) {
-    let mut rng = Rng::with_seed(7);
-    let (mut cold, mut warm) = (Vec::new(), Vec::new());
-    for _ in 0..SEARCHES {
-        let user = Some(format!("user{}", rng.u32(0..200).min(rng.u32(0..200))));
-        let start = START_SECS + rng.i64(0..i64::try_from(count).unwrap() * 10);
-        let since = UnixTime(Time::from_micros(start * 1_000_000));
-        let until = Some(UnixTime(since.0.plus(Duration::from_secs(30 * 86_400))));
-        let params =
-            CallsParams { user, since: Some(since), until, jobs_only: true, ..CallsParams::default() };
+    let (mut cold, mut warm, mut all) = (Vec::new(), Vec::new(), Vec::new());
+    for (user, since, until) in searches(count) {
+        let at = |secs: i64| Some(UnixTime(Time::from_micros(secs * 1_000_000)));
+        let (user, since, until) = (Some(user), at(since), at(until));
+        let params = CallsParams { user, since, until, jobs_only: true, ..CallsParams::default() };
         // Only root may; else it is warm, too.
         let is_cold = std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok();
-        for times in [&mut cold, &mut warm] {
+        let mut unread = Vec::new();
+        for (times, limit) in [(&mut cold, 100), (&mut warm, 100), (&mut unread, 10_000), (&mut all, 10_000)]
+        {
             let started = Instant::now();
-            store.page(Query::of_all(&params), None, 100).await.unwrap();
+            store.page(Query::of_all(&params), None, limit).await.unwrap();
             times.push(started.elapsed().as_secs_f64() * 1e3);
         }
         if !is_cold {
@@ -250,7 +270,7 @@ async fn measure_user_and_time(store: &CallStore, count: u64) {
     println!(
         "first page of 100 of a user in 30 days, {SEARCHES} users and times: median and 99th percentile"
     );
-    for (what, mut times) in [("cold", cold), ("warm", warm)] {
+    for (what, mut times) in [("cold", cold), ("warm", warm), ("all of them", all)] {
         times.sort_by(f64::total_cmp);
         match times.as_slice() {
             [] => println!("  {what}: it takes root to drop what is cached"),

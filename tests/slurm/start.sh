@@ -3,10 +3,12 @@
 #
 #   start.sh FOLDER      starts it and waits until its one host takes jobs; SLURM_CONF is FOLDER/slurm.conf then,
 #                        and the first job has the number FIRST_JOB, by default 1; the host has CPUS, by default 2,
-#                        however many it really has
+#                        however many it really has; with ACCOUNTING=1 also slurmdbd, with MariaDB, that
+#                        uses DATABASE_MEMORY, by default 256M
 #   start.sh FOLDER stop ends it
 #
-# It needs Debian's munge, slurmctld, slurmd and slurm-client, and touches nothing outside FOLDER.
+# It needs Debian's munge, slurmctld, slurmd and slurm-client, for accounting also slurmdbd and mariadb-server, and touches
+# nothing outside FOLDER.
 set -euo pipefail
 folder=$(realpath "$1")
 export SLURM_CONF=$folder/slurm.conf
@@ -27,17 +29,19 @@ if [ "${2:-start}" = stop ]; then
     scancel --user=root 2> /dev/null || true
     end slurmd
     end slurmctld
+    end slurmdbd
+    end mariadb
     end munged
     exit 0
 fi
 
-# Two ports that nobody has now.
-read -r control work < <(python3 -c '
+# Ports that are free now.
+read -r control work accounting database < <(python3 -c '
 import socket
-pair = [socket.socket(), socket.socket()]
-for one in pair:
+free = [socket.socket() for _ in range(4)]
+for one in free:
     one.bind(("127.0.0.1", 0))
-print(*(one.getsockname()[1] for one in pair))')
+print(*(one.getsockname()[1] for one in free))')
 
 mkdir -p "$folder/state" "$folder/spool"
 chmod 755 "$folder"
@@ -77,6 +81,54 @@ CONF
 
 munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" \
     --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" --seed-file="$folder/munged.seed"
+
+# start_accounting: a database server and slurmdbd, which slurmctld reports to.
+start_accounting() {
+    mariadb-install-db --no-defaults --datadir="$folder/mariadb" --auth-root-authentication-method=normal \
+        --skip-test-db > "$folder/mariadb-install.log" 2>&1
+    mariadbd --no-defaults --user=root --datadir="$folder/mariadb" --socket="$folder/mariadb.socket" \
+        --bind-address=127.0.0.1 --port="$database" --pid-file="$folder/mariadb.pid" \
+        --innodb-buffer-pool-size="${DATABASE_MEMORY:-256M}" --local-infile=1 --innodb-lock-wait-timeout=900 --log-error="$folder/mariadb.log" \
+        < /dev/null > /dev/null 2>&1 &
+    disown
+    for _ in $(seq 300); do
+        mariadb --no-defaults --socket="$folder/mariadb.socket" --execute='select 1' > /dev/null 2>&1 && break
+        sleep 0.1
+    done
+    mariadb --no-defaults --socket="$folder/mariadb.socket" \
+        --execute="create user slurm@'%' identified by 'trial'; grant all on *.* to slurm@'%'"
+    (umask 077 && cat > "$folder/slurmdbd.conf" << CONF
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+DbdHost=localhost
+DbdPort=$accounting
+SlurmUser=root
+PidFile=$folder/slurmdbd.pid
+LogFile=$folder/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort=$database
+StorageUser=slurm
+StoragePass=trial
+CONF
+    )
+    cat >> "$SLURM_CONF" << CONF
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+AccountingStoragePort=$accounting
+AccountingStoragePass=$folder/munge.socket
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+CONF
+    SLURM_CONF=$folder/slurmdbd.conf slurmdbd
+    for _ in $(seq 300); do
+        timeout 5 sacctmgr --immediate add cluster trial > /dev/null 2>&1 && break
+        sleep 0.1
+    done
+    timeout 5 sacctmgr --noheader --parsable2 list cluster format=cluster | grep -q trial
+}
+
+[ -z "${ACCOUNTING:-}" ] || start_accounting
 slurmctld -i
 slurmd
 for _ in $(seq 300); do
