@@ -3,6 +3,7 @@
 //! Rule: the caller has started a transaction. Not here: when calls are deleted (`store`).
 
 use crate::amounts::{self, Amounts};
+use crate::completing::complete;
 use crate::row::{
     self, COLUMNS, WRITTEN, aliases, call_of, latest_us, product_of, push_values, stored_call, texts,
 };
@@ -14,6 +15,7 @@ use sqlx::{AssertSqlSafe, QueryBuilder, Row, Sqlite, SqliteConnection};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
+use wire::call::job::{Fact, JobDetails};
 use wire::call::usage::Usage;
 use wire::call::{Call, StoredCall};
 use wire::event::Outcome;
@@ -44,6 +46,7 @@ const DELETED_AT_ONCE: i64 = 32;
 /// A stored row, as far as it is compared with a new one.
 struct Known {
     key: i64,
+    earliest_us: i64,
     latest_us: i64,
     events: i64,
     state: String,
@@ -105,7 +108,7 @@ fn add_usage(usages: &mut Vec<Usage>, usage: &Usage) {
 }
 
 async fn forget(to: &mut SqliteConnection, former: &FormerId) -> Result<(), sqlx::Error> {
-    match known(to, &[&former.id]).await?.get(&former.id) {
+    match known(to, &[&former.id]).await?.get(&former.id).and_then(|lives| lives.first()) {
         Some(known) if known.latest_us >= former.first.micros() => delete(to, known).await,
         Some(_) | None => Ok(()),
     }
@@ -118,13 +121,14 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
     let mut wanted = Vec::new();
     for left in chunk {
         let mut left = Cow::Borrowed(*left);
-        if let Some(known) = known.get(&left.call.id).filter(|known| is_same(known.latest_us, &left)) {
+        let mut lives = known.get(&left.call.id).into_iter().flatten();
+        if let Some(known) = lives.find(|known| is_same(known, &left)) {
             // Fewer events: what came after the call had been dropped from memory.
             if i64::from(left.call.events) < known.events {
                 continue;
             }
             if let Cow::Borrowed(call) = left {
-                left = with_stored_usage(known, call);
+                left = with_added(to, known, call).await?;
             }
             if is_unchanged(known, &left.call) {
                 continue;
@@ -133,6 +137,14 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
         }
         wanted.push(left);
     }
+    insert(to, wanted).await
+}
+
+/// Stores calls as new rows.
+pub(crate) async fn insert(
+    to: &mut SqliteConnection,
+    wanted: Vec<Cow<'_, StoredCall>>,
+) -> Result<(), sqlx::Error> {
     let last: i64 = sqlx::query_scalar("SELECT last_key FROM identity").fetch_one(&mut *to).await?;
     let keyed: Vec<_> = (last + 1..).zip(wanted).collect();
     let mut hosts = Vec::new();
@@ -169,14 +181,17 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
 }
 
 /// Whether a call with the id of a stored one is that one: not if it was submitted after it was over, nor if its
-/// first event came long after. Of a stored one without any time that is not known.
-fn is_same(known_latest_us: i64, left: &StoredCall) -> bool {
-    if known_latest_us == i64::MIN {
+/// first event came long after, nor if it was over long before. Of a stored one without any time that is not known.
+fn is_same(known: &Known, left: &StoredCall) -> bool {
+    let Known { earliest_us, latest_us, .. } = *known;
+    if latest_us == i64::MIN {
         return true;
     }
     let submitted = left.call.submitted.map(Time::micros);
-    submitted.is_none_or(|at| at <= known_latest_us.saturating_add(CLOCKS_DIFFER_US))
-        && left.first.micros() <= known_latest_us.saturating_add(LATE_US)
+    let is_later = submitted.is_some_and(|at| at > latest_us.saturating_add(CLOCKS_DIFFER_US))
+        || left.first.micros() > latest_us.saturating_add(LATE_US);
+    let over = left.call.latest().map(Time::micros);
+    !is_later && over.is_none_or(|at| at.saturating_add(LATE_US) >= earliest_us)
 }
 
 /// Whether nothing has happened to a call since its row was written, as for most after a restart.
@@ -194,14 +209,28 @@ fn has_same_details(known: &Known, call: &Call) -> bool {
     known.details.as_ref().is_some_and(|stored| *stored == row::details_bytes(details))
 }
 
-/// The call with what is stored of its measured usage and no longer in memory.
-fn with_stored_usage<'a>(known: &Known, left: &'a StoredCall) -> Cow<'a, StoredCall> {
+/// The call with what is stored of it and not in memory: measured usage that is there no longer, and what was imported.
+async fn with_added<'a>(
+    to: &mut SqliteConnection,
+    known: &Known,
+    left: &'a StoredCall,
+) -> Result<Cow<'a, StoredCall>, sqlx::Error> {
     let stored = known.details.as_deref().and_then(row::details_of).unwrap_or_default();
+    let mut with_usage = with_stored_usage(&stored, left);
+    if stored.statement(Fact::ImportedFrom).is_some()
+        && let Some(stored) = call_with(to, known.key).await?
+    {
+        complete(&mut with_usage.to_mut().call, &stored);
+    }
+    Ok(with_usage)
+}
+
+fn with_stored_usage<'a>(stored: &JobDetails, left: &'a StoredCall) -> Cow<'a, StoredCall> {
     let is_missing = |usage: &Usage| {
         let details = left.call.details.as_deref();
         !details.is_some_and(|details| details.usage.iter().any(|known| known.is_same(usage)))
     };
-    let missing: Vec<Usage> = stored.usage.into_iter().filter(is_missing).collect();
+    let missing: Vec<Usage> = stored.usage.iter().filter(|usage| is_missing(usage)).cloned().collect();
     if missing.is_empty() {
         return Cow::Borrowed(left);
     }
@@ -213,7 +242,9 @@ fn with_stored_usage<'a>(known: &Known, left: &'a StoredCall) -> Cow<'a, StoredC
 }
 
 impl Known {
-    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases, details";
+    const COLUMNS: &str = "key, latest_us, events, state, outcome, hosts, aliases, details, \
+        min(coalesce(submitted_us, latest_us), coalesce(offered_us, latest_us), coalesce(selected_us, latest_us), \
+        coalesce(started_us, latest_us), coalesce(ended_us, latest_us))";
 
     fn new(row: &SqliteRow) -> Result<Known, sqlx::Error> {
         Ok(Known {
@@ -225,36 +256,58 @@ impl Known {
             hosts: row.try_get(5)?,
             aliases: row.try_get(6)?,
             details: row.try_get(7)?,
+            earliest_us: row.try_get(8)?,
         })
     }
 }
 
-/// Returns the latest stored call of each id.
+/// Returns the stored calls of each id, the latest first.
 async fn known(
     to: &mut SqliteConnection,
     ids: &[&CompactString],
-) -> Result<HashMap<CompactString, Known>, sqlx::Error> {
+) -> Result<HashMap<CompactString, Vec<Known>>, sqlx::Error> {
     let mut sql =
         QueryBuilder::<Sqlite>::new(format!("SELECT {}, id FROM call WHERE id IN (", Known::COLUMNS));
     let mut wanted = sql.separated(", ");
     for id in ids {
         wanted.push_bind(id.to_string());
     }
-    let rows = sql.push(") ORDER BY latest_us").build().fetch_all(to).await?;
-    rows.iter().map(|row| Ok((row.try_get::<&str, _>("id")?.into(), Known::new(row)?))).collect()
+    let rows = sql.push(") ORDER BY latest_us DESC").build().fetch_all(to).await?;
+    let mut known: HashMap<CompactString, Vec<Known>> = HashMap::new();
+    for row in &rows {
+        known.entry(row.try_get::<&str, _>("id")?.into()).or_default().push(Known::new(row)?);
+    }
+    Ok(known)
+}
+
+/// Returns the call of a row.
+async fn call_with(to: &mut SqliteConnection, key: i64) -> Result<Option<Call>, sqlx::Error> {
+    let sql = format!("SELECT {COLUMNS} FROM call c WHERE c.key = ?");
+    let row = sqlx::query(AssertSqlSafe(sql)).bind(key).fetch_optional(to).await?;
+    row.map(|row| call_of(&row).map(|(_, call)| call)).transpose()
 }
 
 async fn delete(to: &mut SqliteConnection, known: &Known) -> Result<(), sqlx::Error> {
-    for host in row::hosts(&texts(&known.hosts)) {
+    delete_row(to, (known.key, known.latest_us), &texts(&known.hosts), &texts(&known.aliases)).await
+}
+
+/// Deletes the row of a call with this key and latest time.
+pub(crate) async fn delete_row(
+    to: &mut SqliteConnection,
+    (key, latest_us): (i64, i64),
+    hosts: &[CompactString],
+    aliases: &[CompactString],
+) -> Result<(), sqlx::Error> {
+    for host in row::hosts(hosts) {
         let delete = sqlx::query("DELETE FROM call_host WHERE host = ? AND latest_us = ? AND key = ?");
-        delete.bind(host).bind(known.latest_us).bind(known.key).execute(&mut *to).await?;
+        delete.bind(host).bind(latest_us).bind(key).execute(&mut *to).await?;
     }
-    for alias in texts(&known.aliases) {
+    for alias in aliases {
         let delete = sqlx::query("DELETE FROM call_alias WHERE alias = ? AND latest_us = ? AND key = ?");
-        delete.bind(alias.as_str()).bind(known.latest_us).bind(known.key).execute(&mut *to).await?;
+        delete.bind(alias.as_str()).bind(latest_us).bind(key).execute(&mut *to).await?;
     }
-    amounts::delete(to, known.latest_us, known.key).await?;
-    sqlx::query("DELETE FROM call WHERE key = ?").bind(known.key).execute(to).await?;
+    amounts::delete(to, latest_us, key).await?;
+    sqlx::query("DELETE FROM call WHERE key = ?").bind(key).execute(to).await?;
     Ok(())
 }
 

@@ -10,9 +10,11 @@
 
 mod amounts;
 pub mod answer;
+mod completing;
 mod copy;
 mod database;
 mod filter;
+mod importing;
 mod keeping;
 mod row;
 pub mod store;

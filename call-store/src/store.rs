@@ -6,6 +6,7 @@ use crate::amounts;
 use crate::answer::{Error, Figures, Page, Place, Query};
 use crate::database::{PAGE_LEN_BYTES, map, open_reader, open_writer, set_budget};
 use crate::filter::{Source, range, sources};
+use crate::importing::{self, Limits};
 use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
 use crate::row::{call_of, latest_us};
 use log_filters::join::changes::CallChanges;
@@ -18,8 +19,9 @@ use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use wire::api::calls::CallOrder;
 use wire::api::job_amount::JobAmount;
+use wire::api::job_import::JobsImported;
 use wire::api::jobs::Job;
-use wire::call::Call;
+use wire::call::{Call, StoredCall};
 use wire::name_match::has_wildcard;
 use wire::report::calls::{CallPosition, Calls};
 use wire::time::Time;
@@ -105,6 +107,38 @@ impl CallStore {
         let Calls { position, calls, .. } = calls;
         let changes = CallChanges { left: calls, ..CallChanges::default() };
         Box::pin(async move { self.apply_now(&changes, Some(position), now).await })
+    }
+
+    /// Stores jobs of accounting files, all of this call or none; each is stored once, however often it is given. `is_trial`:
+    /// says what would be done.
+    ///
+    /// # Errors
+    /// As [`CallStore::apply`].
+    pub fn import<'a>(
+        &'a self,
+        jobs: &'a [StoredCall],
+        now: Time,
+        is_trial: bool,
+    ) -> Answer<'a, (JobsImported, Figures)> {
+        Box::pin(async move {
+            let mut writer = self.writer.lock().await;
+            let mut connection = match writer.take() {
+                Some(connection) => connection,
+                None => self.open_writer().await?,
+            };
+            // A call takes about half a page at most; a part of the space is left for what logs state.
+            let room =
+                2 * (self.pages_max - self.pages_max / 16).saturating_sub(used_pages(&mut connection).await?);
+            let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
+            let imported = importing::import(&mut change, jobs, &Limits { now, age: self.age, room }).await?;
+            match is_trial {
+                true => change.rollback().await?,
+                false => change.commit().await?,
+            }
+            let figures = self.figures(&mut connection).await?;
+            *writer = Some(connection);
+            Ok((imported, figures))
+        })
     }
 
     async fn apply_now(

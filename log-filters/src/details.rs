@@ -38,7 +38,9 @@ impl Details {
     pub(crate) fn report(known: &mut Known, content: &Content, by: Authority, event: Id) {
         let line = Line { event, time: content.time };
         for (name, value) in &content.attributes {
-            let Some(fact) = Fact::from_word(name) else { continue };
+            let Some(fact) = Fact::from_word(name).filter(|fact| *fact != Fact::ImportedFrom) else {
+                continue;
+            };
             if let Some(value) = value_of(fact, value) {
                 known.get_or_insert_default().state(fact, value, by, line);
             }

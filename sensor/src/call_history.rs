@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use wire::api::job_import::JobsImported;
+use wire::call::StoredCall;
 use wire::report::calls::Calls;
 
 /// Name of the file in its folder.
@@ -142,6 +144,17 @@ impl CallHistory {
     /// If the database refuses; they are to be fetched again.
     pub async fn copy(&self, calls: Calls) -> Result<(), Error> {
         self.note(self.0.store.copy(calls, calendar()).await)
+    }
+
+    /// Stores jobs of accounting files; `is_trial`: says what would be done.
+    ///
+    /// # Errors
+    /// If the database refuses; none of them is stored.
+    pub async fn import(&self, jobs: &[StoredCall], is_trial: bool) -> Result<JobsImported, Error> {
+        match self.0.store.import(jobs, calendar(), is_trial).await {
+            Ok((imported, figures)) => self.note(Ok(figures)).map(|()| imported),
+            Err(error) => Err(error),
+        }
     }
 
     fn note(&self, stored: Result<Figures, Error>) -> Result<(), Error> {

@@ -17,6 +17,8 @@ use system_tests::wait::Seen;
 use wire::api::calls::CallsParams;
 
 const JOBS: usize = 300;
+/// Jobs that are imported.
+const IMPORTED: usize = 40;
 /// Timeout for calls to be listed, and to be copied.
 const SOON: Duration = Duration::from_secs(60);
 
@@ -55,11 +57,11 @@ fn calls(daemon: &Daemon) -> BTreeMap<String, Value> {
     calls.map(|call| (call["id"].as_str().unwrap().to_owned(), call)).collect()
 }
 
-fn until_all(daemon: &Daemon, what: &str) -> (BTreeMap<String, Value>, Duration) {
+fn until_all(daemon: &Daemon, what: &str, count: usize) -> (BTreeMap<String, Value>, Duration) {
     let mut watch = Stopwatch::start();
     let look = || {
         let found = calls(daemon);
-        Ok(if found.len() == JOBS {
+        Ok(if found.len() == count {
             Seen::Done(found)
         } else {
             Seen::NotYet(format!("{} calls", found.len()))
@@ -80,14 +82,39 @@ fn copied(host: &Host) -> u64 {
     page.map_or(0, |page| page.total)
 }
 
+/// Imports jobs of another year, and some that are known, on the host of the representative; another host refuses and
+/// says where.
+fn import(representative: &Host, other: &Host) {
+    let mut lines = "JobID|JobName|User|State|ExitCode|Submit|Start|End|NodeList\n".to_owned();
+    for job in 1..=IMPORTED {
+        let at = format!("2025-03-01T00:00:{job:02}");
+        writeln!(lines, "{}|md|bob|COMPLETED|0:0|{at}|{at}|{at}|wn07", 9000 + job).unwrap();
+        let at = format!("2026-11-20T00:00:{job:02}");
+        let state = if job % 7 == 0 { "FAILED" } else { "COMPLETED" };
+        writeln!(lines, "{job}|relax|ada|{state}|0:0|{at}|{at}|{at}|wn01").unwrap();
+    }
+    let file = representative.folder().join("sacct.txt");
+    std::fs::write(&file, lines).unwrap();
+    let file = file.display().to_string();
+    let run = |host: &Host| {
+        visperf(host, &["jobs", "import", "--zone", "UTC", "--json", "--state", &state(host), &file])
+    };
+    let refused = format!("{:#}", run(other).unwrap_err());
+    assert!(refused.contains("does not represent") && refused.contains(representative.name()), "{refused}");
+    let imported: Value = serde_json::from_str(&run(representative).unwrap()).unwrap();
+    let sums = ["stored", "completed", "known", "refused"].map(|name| imported[name].as_u64().unwrap());
+    assert_eq!(sums[0] as usize, IMPORTED, "{imported}");
+    assert_eq!((sums[1] + sums[2]) as usize, IMPORTED, "{imported}");
+}
+
 /// Waits until both standbys, whichever hosts they are by then, have copied all calls.
-fn until_copied(daemons: &[Daemon]) -> Duration {
+fn until_copied(daemons: &[Daemon], count: usize) -> Duration {
     let look = || {
         let names = standbys(&daemons[0])?;
         let hosts =
             daemons.iter().map(Daemon::host).filter(|host| names.iter().any(|name| name == host.name()));
         let counts: Vec<u64> = hosts.map(copied).collect();
-        let is_done = counts.len() == 2 && counts.iter().all(|count| *count == JOBS as u64);
+        let is_done = counts.len() == 2 && counts.iter().all(|copied| *copied == count as u64);
         Ok(if is_done { Seen::Done(()) } else { Seen::NotYet(format!("{names:?} have {counts:?} calls")) })
     };
     Stopwatch::start().until(SOON, "a copy of all calls", look).unwrap().0
@@ -128,10 +155,17 @@ fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
 
     end_jobs(gone.host());
     let near = of(&daemons, &successors[0]);
-    let (before, took) = until_all(&daemons[near], "the jobs of the member");
+    let (_, took) = until_all(&daemons[near], "the jobs of the member", JOBS);
     report(&format!("{JOBS} jobs of a member are listed after {} ms", took.as_millis()));
-    report(&format!("both standbys have copied them {} ms later", until_copied(&daemons).as_millis()));
+    report(&format!("both standbys have copied them {} ms later", until_copied(&daemons, JOBS).as_millis()));
     let (first, _) = agreed(&daemons, None).unwrap();
+    import(daemons[of(&daemons, &first)].host(), daemons[near].host());
+    let (before, _) = until_all(&daemons[near], "imported jobs, too", JOBS + IMPORTED);
+    assert!(before["slurm:7"]["user"] == "ada" && before["slurm:9007"]["user"] == "bob", "{before:?}");
+    report(&format!(
+        "both have the imported ones {} ms later",
+        until_copied(&daemons, JOBS + IMPORTED).as_millis()
+    ));
     let state = gone.host().folder().join("sensor");
     gone.kill().unwrap();
     std::fs::remove_dir_all(state).unwrap();
@@ -141,7 +175,7 @@ fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
     representative.kill().unwrap();
     let (next, took) = agreed(&daemons, Some(&first)).unwrap();
     report(&format!("{next} follows {first} after {} ms", took.as_millis()));
-    let (after, _) = until_all(&daemons[0], "the jobs of the host that is gone");
+    let (after, _) = until_all(&daemons[0], "the jobs of the host that is gone", JOBS + IMPORTED);
     assert_eq!(after, before);
     let failed = listed(daemons[0].host(), &["--outcome", "failed"]).unwrap();
     assert_eq!(failed.lines().filter(|line| line.contains("ada")).count(), JOBS / 7, "{failed}");
@@ -149,7 +183,8 @@ fn calls_of_a_host_that_is_gone_are_answered_after_a_failover() {
     // The previous representative comes back with what it has stored, and what both have is listed once.
     daemons.push(sensor(&host, &[]).unwrap());
     agreed(&daemons, None).unwrap();
-    assert_eq!(until_all(&daemons[0], "the jobs, when the previous representative is back").0, before);
+    let back = "the jobs, when the previous representative is back";
+    assert_eq!(until_all(&daemons[0], back, JOBS + IMPORTED).0, before);
 }
 
 #[allow(clippy::print_stdout)] // A test's output is read when it fails.

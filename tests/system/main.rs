@@ -19,6 +19,7 @@ mod interop;
 #[cfg(feature = "clients")]
 mod interop_proxy;
 mod jobs;
+mod jobs_import;
 mod kill9;
 mod kill9_history;
 #[cfg(feature = "matrix")]
@@ -90,6 +91,7 @@ mod slow_filter;
 #[cfg(feature = "slurm")]
 mod slurm;
 #[cfg(feature = "slurm")]
+mod slurm_accounting;
 mod slurm_findings;
 #[cfg(feature = "slurm")]
 mod slurm_job;

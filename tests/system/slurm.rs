@@ -12,6 +12,7 @@ pub(crate) struct Slurm {
     folder: PathBuf,
     first_job: u32,
     cpus: u32,
+    is_accounted: bool,
 }
 
 impl Slurm {
@@ -22,9 +23,26 @@ impl Slurm {
 
     /// As [`Slurm::start`], on a host of so many CPUs, whether it has them or not.
     pub(crate) fn start_with(folder: &Path, first_job: u32, cpus: u32) -> Slurm {
-        let slurm = Slurm { folder: folder.to_owned(), first_job, cpus };
-        assert!(slurm.run(&["start"]), "Slurm does not start");
-        slurm
+        Slurm { folder: folder.to_owned(), first_job, cpus, is_accounted: false }.started()
+    }
+
+    /// As [`Slurm::start_with`], with slurmdbd and its database.
+    pub(crate) fn start_accounted(folder: &Path, first_job: u32, cpus: u32) -> Slurm {
+        Slurm { folder: folder.to_owned(), first_job, cpus, is_accounted: true }.started()
+    }
+
+    fn started(self) -> Slurm {
+        assert!(self.run(&["start"]), "Slurm does not start");
+        self
+    }
+
+    /// The output of a command of Slurm; times are seconds since 1970.
+    pub(crate) fn output(&self, words: &[&str]) -> String {
+        let mut program = command(words[0]);
+        program.env("SLURM_CONF", self.folder.join("slurm.conf")).env("SLURM_TIME_FORMAT", "%s");
+        let output = program.args(&words[1..]).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     /// Submits a script of a job.
@@ -62,6 +80,7 @@ impl Slurm {
         let status = command(script)
             .env("FIRST_JOB", self.first_job.to_string())
             .env("CPUS", self.cpus.to_string())
+            .env("ACCOUNTING", if self.is_accounted { "1" } else { "" })
             .arg(&self.folder)
             .args(words)
             .status();

@@ -86,7 +86,7 @@ pub(crate) fn explained(mut error: Error, arguments: &[String]) -> Error {
     let command = arguments.iter().find(|argument| !argument.starts_with('-')).map_or("", String::as_str);
     let hint = if error.kind() == ErrorKind::InvalidSubcommand {
         text(ContextKind::InvalidSubcommand).and_then(|word| match command {
-            "job" => meant_value(command, &word),
+            "job" | "jobs" => meant_value(command, &word),
             _ => meant_command(&word),
         })
     } else if error.kind() == ErrorKind::UnknownArgument {
@@ -140,6 +140,7 @@ fn meant_value(command: &str, word: &str) -> Option<String> {
     match command {
         _ if !is_plain => None,
         "calls" => meant_state(command, word).or_else(|| Some(chosen(command, word, digits))),
+        "jobs" if word.starts_with("imp") => None,
         "jobs" if word == "show" => Some("visperf job show JOB".to_owned()),
         "jobs" | "job" if word == "report" => Some("visperf job report".to_owned()),
         "jobs" => Some(meant_state(command, word).unwrap_or_else(|| chosen_job(word, digits))),

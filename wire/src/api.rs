@@ -21,6 +21,7 @@ pub mod files;
 pub mod findings;
 pub mod history;
 pub mod job_amount;
+pub mod job_import;
 pub mod job_report;
 pub mod job_series;
 pub mod job_usage;
@@ -124,6 +125,7 @@ mod tests {
         check::<history::HistoryParams>();
         check::<job_report::JobReportParams>();
         check::<job_series::JobSeriesParams>();
+        check::<job_import::ImportJobsParams>();
         check::<jobs::JobParams>();
         check::<jobs::JobsSearchParams>();
         check::<metrics::DomainMetricsParams>();

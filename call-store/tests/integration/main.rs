@@ -7,5 +7,6 @@
 
 mod changing;
 mod copying;
+mod importing;
 mod made_up;
 mod querying;

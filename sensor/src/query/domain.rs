@@ -101,6 +101,7 @@ impl Domain {
             self.jobs().search_method(),
             self.jobs().get_method(),
             self.jobs().report_method(),
+            self.jobs().import_method(),
         ]
     }
 

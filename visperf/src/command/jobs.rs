@@ -1,8 +1,9 @@
 //! `visperf jobs`: the jobs of a domain, with account, queue and what was allocated.
 //!
-//! Not here: transfers and requests (`calls`), one job (`job`).
+//! Not here: transfers and requests (`calls`), one job (`job`), jobs of earlier years (`import`).
 
 mod everywhere;
+mod import;
 mod sorted;
 
 use crate::client::{Client, PATIENCE};
@@ -32,7 +33,8 @@ use wire::shown::count;
 /// Jobs that wait, run or have ended, of every middleware. Each task of an array is a job. The time of a job, by which
 /// --since and --until choose and jobs are sorted, is the latest that is known of it: its end, if it has ended.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = "Examples:
+#[command(
+    after_long_help = "Examples:
   visperf jobs --in running
   visperf jobs --user mrossi --outcome failed --since 7d
   visperf jobs --queue long --in waiting
@@ -43,8 +45,25 @@ use wire::shown::count;
   visperf jobs --since 30d --sort wasted --top 5
   visperf jobs --user mrossi --limit 100 --sort wasted --top 5
   visperf jobs --since 30d --limit 100000 --csv > jobs.csv
-  visperf job show slurm:17")]
+  visperf job show slurm:17
+  visperf jobs import sacct-2024.txt",
+    args_conflicts_with_subcommands = true
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    #[command(flatten)]
+    search: Search,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Import(import::Args),
+}
+
+/// Which jobs are printed.
+#[derive(Debug, clap::Args)]
+struct Search {
     #[command(flatten)]
     query: Query,
     #[command(flatten)]
@@ -126,7 +145,7 @@ fn findings() -> impl TypedValueParser<Value = FindingKind> {
     words.try_map(|word| FindingKind::from_word(&word).ok_or("expected a kind of finding"))
 }
 
-impl Args {
+impl Search {
     /// The amount by which the daemon sorts all jobs that fit; if `--limit` is given, the newest are sorted here.
     fn sorted_there(&self) -> Option<JobAmount> {
         self.sort.filter(|_| self.limit.is_none())
@@ -141,11 +160,18 @@ impl Args {
     }
 }
 
-/// Print the jobs.
+/// Print the jobs, or import some.
 ///
 /// # Errors
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Some(Action::Import(args)) => import::run(args),
+        None => search(&args.search),
+    }
+}
+
+fn search(args: &Search) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls("jobs", &args.query.target)?;
     if args.all_domains {
@@ -196,7 +222,7 @@ fn newest_sorted(sorted: u64, total: u64, is_more: bool) -> Option<String> {
 }
 
 /// Notes jobs that a search by user or name leaves out, as no log states these before the end.
-fn note_unknown(args: &Args, client: &mut Client) {
+fn note_unknown(args: &Search, client: &mut Client) {
     let is_for_programs = args.query.json || args.csv || args.format.is_some();
     if is_for_programs || (args.of.user.is_none() && args.of.name.is_none()) {
         return;
@@ -233,7 +259,7 @@ fn id_and_number(job: Option<&str>) -> (Option<String>, Option<String>) {
 }
 
 /// Print the jobs of all domains.
-fn run_everywhere(args: &Args) -> Result<(), Failure> {
+fn run_everywhere(args: &Search) -> Result<(), Failure> {
     let everywhere::Found { items, total, is_more, missing, unheard } = everywhere::read(args)?;
     let shown = items.len() as u64;
     print(args, items)?;
@@ -248,7 +274,7 @@ fn run_everywhere(args: &Args) -> Result<(), Failure> {
     if missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
 }
 
-fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
+fn print(args: &Search, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
     if let Some(by) = args.sort {
         let unknown = sorted::sort(&mut items, by, now());
         if unknown > 0 {
@@ -282,7 +308,7 @@ fn print(args: &Args, mut items: Vec<(Job, Value)>) -> Result<(), Failure> {
     output.flush()
 }
 
-fn params(args: &Args, cursor: Option<String>, limit: u64) -> JobsSearchParams {
+fn params(args: &Search, cursor: Option<String>, limit: u64) -> JobsSearchParams {
     let (id, job) = id_and_number(args.job.as_deref());
     JobsSearchParams {
         id,

@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Filter(filter::Args),
     Events(events::Args),
     Calls(calls::Args),
-    Jobs(jobs::Args),
+    Jobs(Box<jobs::Args>),
     Job(job::Args),
     Metrics(metrics::Args),
     Processes(processes::Args),

@@ -43,7 +43,8 @@ pub(crate) fn print_job(
             label = " ".repeat(LABEL_CHARS);
         }
     }
-    for (label, text) in rows(&record.job, zone, now) {
+    let imported = ("imported", labeled("from", &record.imported_from));
+    for (label, text) in rows(&record.job, zone, now).into_iter().chain([imported]) {
         if !text.is_empty() {
             let label = format!("{label:LABEL_CHARS$}");
             output.line(&format!("{}{text}", output.paint(Color::Head, &label)))?;

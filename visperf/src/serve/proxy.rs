@@ -421,7 +421,7 @@ mod tests {
             ],
         ),
         (Class::Grid, &["directory.domains", "directory.resolve", "directory.targets"]),
-        (Class::Steering, &["sensor.change_module", "sensor.control", "sensor.record"]),
+        (Class::Steering, &["sensor.change_module", "sensor.control", "sensor.import_jobs", "sensor.record"]),
     ];
 
     #[test]

@@ -46,16 +46,20 @@ impl Input {
         let input = Input::new(Box::new(file)).map_err(|error| error.to_string())?;
         match input.beginning() {
             [0x1f, 0x8b, ..] => {
-                Err("it is compressed with gzip; use `zcat FILE | visperf filter try -`".to_owned())
+                Err("it is compressed with gzip; give `-` as the file and `zcat FILE |` before the command"
+                    .to_owned())
             }
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                Err("it is compressed with zstd; use `zstdcat FILE | visperf filter try -`".to_owned())
-            }
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Err(
+                "it is compressed with zstd; give `-` as the file and `zstdcat FILE |` before the command"
+                    .to_owned(),
+            ),
             [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-                Err("it is compressed with xz; use `xzcat FILE | visperf filter try -`".to_owned())
+                Err("it is compressed with xz; give `-` as the file and `xzcat FILE |` before the command"
+                    .to_owned())
             }
             [b'B', b'Z', b'h', ..] => {
-                Err("it is compressed with bzip2; use `bzcat FILE | visperf filter try -`".to_owned())
+                Err("it is compressed with bzip2; give `-` as the file and `bzcat FILE |` before the command"
+                    .to_owned())
             }
             _ => Ok(input),
         }
@@ -134,7 +138,7 @@ fn explain(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "permission denied; run as a user who may read it, or pipe it: sudo cat FILE | visperf filter try -"
+            "permission denied; run as a user who may read it, or give `-` as the file and `sudo cat FILE |` before the command"
                 .to_owned()
         }
         _ => error.to_string(),

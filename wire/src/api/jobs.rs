@@ -185,6 +185,9 @@ pub struct JobRecord {
     /// What it used on each host, by measurement, of all runs. Empty of another user's job.
     #[serde(default)]
     pub usage: Vec<HostUsage>,
+    /// File or program from which the job was imported, or what logs did not state of it. Absent if it was not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub imported_from: String,
     /// Sources of the values that logs state besides the course of the job. Empty of another user's job.
     #[serde(default)]
     pub sources: Vec<FactSource>,
@@ -442,6 +445,7 @@ impl From<&call::Call> for JobRecord {
             explanation: String::new(),
             runs,
             usage,
+            imported_from: call.fact(Fact::ImportedFrom).unwrap_or_default().to_owned(),
             sources: details.map(sources).unwrap_or_default(),
         }
     }

@@ -53,6 +53,8 @@ words!(
         PeakMemory = "peak_memory",
         /// User who last asked to cancel it: a name or a number. Events of cancelling have it as their user.
         CancelledBy = "cancelled_by",
+        /// File or program from which the job was imported, or what logs did not state of it. No log states this.
+        ImportedFrom = "imported_from",
     }
 );
 
@@ -81,6 +83,7 @@ impl Fact {
                 | Fact::State
                 | Fact::CpuTime
                 | Fact::PeakMemory
+                | Fact::ImportedFrom
         )
     }
 
@@ -97,7 +100,8 @@ impl Fact {
             | Fact::HetJob
             | Fact::HetOffset
             | Fact::State
-            | Fact::CancelledBy => Unit::Text,
+            | Fact::CancelledBy
+            | Fact::ImportedFrom => Unit::Text,
             Fact::Uid | Fact::Cpus | Fact::Nodes | Fact::Gpus => Unit::Count,
             Fact::Memory | Fact::PeakMemory => Unit::Bytes,
             Fact::TimeLimit | Fact::Eligible | Fact::CpuTime => Unit::Seconds,
@@ -114,6 +118,9 @@ pub struct Line {
     pub time: Time,
 }
 
+/// Place of the line of a fact that no log states.
+pub const NO_LINE: u8 = u8::MAX;
+
 /// Value of a fact, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
@@ -123,7 +130,7 @@ pub struct Statement {
     pub value: CompactString,
     /// Authority of the log.
     pub by: Authority,
-    /// Place of its line in [`JobDetails::lines`].
+    /// Place of its line in [`JobDetails::lines`]; [`NO_LINE`] if it was imported.
     pub line: u8,
 }
 
@@ -245,7 +252,7 @@ mod tests {
     fn facts_have_fixed_numbers_in_what_is_stored() {
         let numbers: Vec<u8> =
             Fact::ALL.iter().map(|fact| postcard::to_stdvec(fact).expect("short")[0]).collect();
-        assert_eq!(numbers, (0..19).collect::<Vec<u8>>());
-        assert_eq!((Fact::ALL[0], Fact::ALL[18]), (Fact::Account, Fact::CancelledBy));
+        assert_eq!(numbers, (0..20).collect::<Vec<u8>>());
+        assert_eq!((Fact::ALL[0], Fact::ALL[19]), (Fact::Account, Fact::ImportedFrom));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Rule: a domain that does not answer is named, and the others are printed. Not here: one domain (`super`).
 
-use super::{Args, params};
+use super::{Search, params};
 use crate::client::{Client, PATIENCE};
 use crate::command::at_once::ask_each;
 use crate::command::pages::Pages;
@@ -37,7 +37,7 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// If no directory names domains, or none of them answers.
-pub(super) fn read(args: &Args) -> Result<Found, Failure> {
+pub(super) fn read(args: &Search) -> Result<Found, Failure> {
     let names = domains(args)?;
     let mut found = Found::default();
     let mut failure = None;
@@ -68,7 +68,7 @@ pub(super) fn read(args: &Args) -> Result<Found, Failure> {
     }
 }
 
-fn domains(args: &Args) -> Result<Vec<String>, Failure> {
+fn domains(args: &Search) -> Result<Vec<String>, Failure> {
     let mut client = Client::new(&args.query.target);
     let params = DomainsParams { limit: DOMAINS_MAX, ..DomainsParams::default() };
     let answer = client.ask(&params, &About::default(), PATIENCE);
@@ -83,7 +83,7 @@ fn domains(args: &Args) -> Result<Vec<String>, Failure> {
     }
 }
 
-fn ask_one(client: &mut Client, args: &Args, domain: &str) -> Result<Pages<Jobs>, Error> {
+fn ask_one(client: &mut Client, args: &Search, domain: &str) -> Result<Pages<Jobs>, Error> {
     let about = About { domain: Some(domain.to_owned()), host: None };
     Pages::read(None, args.limit(), |cursor, limit| {
         let params: JobsSearchParams = params(args, cursor, limit);
