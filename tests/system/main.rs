@@ -11,6 +11,8 @@ mod exports;
 mod formats;
 #[cfg(feature = "lab")]
 mod full_disk;
+#[cfg(feature = "slurm")]
+mod gridengine_jobs;
 mod group_usage;
 #[cfg(feature = "lab")]
 mod hostile_files;
@@ -92,6 +94,7 @@ mod slow_filter;
 mod slurm;
 #[cfg(feature = "slurm")]
 mod slurm_accounting;
+#[cfg(feature = "slurm")]
 mod slurm_findings;
 #[cfg(feature = "slurm")]
 mod slurm_job;
