@@ -7,7 +7,7 @@ use crate::completing::complete;
 use crate::row::{
     self, COLUMNS, WRITTEN, aliases, call_of, latest_us, product_of, push_values, stored_call, texts,
 };
-use compact_str::CompactString;
+use compact_str::{CompactString, format_compact};
 use log_filters::job_usage::belongs;
 use log_filters::join::changes::{CallChanges, FormerId, LateUsage};
 use sqlx::sqlite::SqliteRow;
@@ -134,10 +134,46 @@ async fn store(to: &mut SqliteConnection, chunk: &[&StoredCall]) -> Result<(), s
                 continue;
             }
             delete(to, known).await?;
+        } else {
+            // A number that was used again: the earlier call gets an id of its own.
+            for other in known.get(&left.call.id).into_iter().flatten() {
+                if other.latest_us <= latest_us(&left.call) {
+                    rename(to, other, &left.call.id).await?;
+                } else {
+                    let left = left.to_mut();
+                    let id = free_id(to, &left.call.id).await?;
+                    left.aliases.push(std::mem::replace(&mut left.call.id, id));
+                    break;
+                }
+            }
         }
         wanted.push(left);
     }
     insert(to, wanted).await
+}
+
+/// Gives the row of a call whose id a later one has an id of its own.
+async fn rename(to: &mut SqliteConnection, earlier: &Known, id: &str) -> Result<(), sqlx::Error> {
+    let mut aliases = texts(&earlier.aliases);
+    aliases.push(id.into());
+    let update = sqlx::query("UPDATE call SET id = ?, aliases = ? WHERE key = ?");
+    let other = free_id(to, id).await?;
+    update.bind(other.as_str()).bind(row::json(&aliases)).bind(earlier.key).execute(&mut *to).await?;
+    let insert = sqlx::query("INSERT OR IGNORE INTO call_alias (alias, latest_us, key) VALUES (?, ?, ?)");
+    insert.bind(id).bind(earlier.latest_us).bind(earlier.key).execute(to).await.map(drop)
+}
+
+/// Returns an id of a later life that no call has.
+async fn free_id(to: &mut SqliteConnection, id: &str) -> Result<CompactString, sqlx::Error> {
+    let mut life = 1;
+    loop {
+        life += 1;
+        let other = format_compact!("{}#{life}", row::without_life(id));
+        let taken = sqlx::query("SELECT 1 FROM call WHERE id = ?").bind(other.as_str());
+        if taken.fetch_optional(&mut *to).await?.is_none() {
+            return Ok(other);
+        }
+    }
 }
 
 /// Stores calls as new rows.

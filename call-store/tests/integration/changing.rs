@@ -9,9 +9,9 @@ use sqlx::{Connection as _, SqliteConnection};
 use std::time::Duration;
 use wire::api::calls::{CallOrder, CallsParams};
 use wire::api::job_amount::{ByAmount, conditions};
-use wire::call::StoredCall;
 use wire::call::job::JobDetails;
 use wire::call::usage::Usage;
+use wire::call::{Call, StoredCall};
 
 async fn all(store: &CallStore) -> Page {
     let params = CallsParams { order: CallOrder::Oldest, ..CallsParams::default() };
@@ -155,11 +155,14 @@ fn an_id_that_is_used_again_is_another_call() {
         let (first, second) = (left(1, 100), left(1, year));
         store.apply(&storing(vec![first.clone()]), now()).await.unwrap();
         store.apply(&storing(vec![second.clone()]), now()).await.unwrap();
-        assert_eq!(all(&store).await.calls, [first.call.clone(), second.call.clone()]);
+        let first = Call { id: "slurm:1#2".into(), ..first.call };
+        assert_eq!(all(&store).await.calls, [first.clone(), second.call.clone()]);
+        let by_id = CallsParams { job: Some("1".to_owned()), ..CallsParams::default() };
+        assert_eq!(store.page(Query::of_all(&by_id), None, 10).await.unwrap().total, 2);
         // The second one runs again: the first is not meant.
         store.apply(&forgetting(&second), now()).await.unwrap();
         store.apply(&forgetting(&second), now()).await.unwrap();
-        assert_eq!(all(&store).await.calls, [first.call]);
+        assert_eq!(all(&store).await.calls, [first]);
         assert_eq!(on_host(&store, "wn1.site.org").await, 1);
     });
 }

@@ -7,8 +7,10 @@ use crate::command::query::{self, LIMIT_MAX};
 use ::client::typed::Answered;
 use serde_json::Value;
 use std::collections::HashSet;
+use wire::api::UnixTime;
 use wire::api::calls::{Call, Calls};
 use wire::api::jobs::{Job, Jobs};
+use wire::time::Time;
 
 /// Answer with one page of a list.
 pub(crate) trait Page {
@@ -19,8 +21,8 @@ pub(crate) trait Page {
 
     /// Takes the items of this page.
     fn take(&mut self) -> Vec<Self::Item>;
-    /// Identifies an item.
-    fn id(item: &Self::Item) -> &str;
+    /// Identifies an item: its id, and its submission, as an id may be used again.
+    fn id(item: &Self::Item) -> (&str, Option<Time>);
     /// Cursor of the next page.
     fn next(&self) -> Option<&str>;
     /// Number of items on all pages, and whether there may be more.
@@ -37,8 +39,8 @@ macro_rules! page {
                 std::mem::take(&mut self.$items)
             }
 
-            fn id(item: &$item) -> &str {
-                &item.id
+            fn id(item: &$item) -> (&str, Option<Time>) {
+                (&item.id, item.submitted.map(|UnixTime(time)| time))
             }
 
             fn next(&self) -> Option<&str> {
@@ -86,8 +88,8 @@ impl<P: Page> Pages<P> {
             let Answered { raw, typed: mut page } = ask(cursor.take(), left.min(LIMIT_MAX))?;
             let found = page.take();
             if !all.is_empty() {
-                let again: HashSet<&str> = found.iter().map(P::id).collect();
-                all.retain(|(item, _)| !again.contains(P::id(item)));
+                let again: HashSet<(&str, Option<Time>)> = found.iter().map(P::id).collect();
+                all.retain(|(item, _)| !again.contains(&P::id(item)));
             }
             all.extend(found.into_iter().zip(items(&raw, P::ITEMS)));
             cursor = page.next().map(str::to_owned);
