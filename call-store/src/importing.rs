@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use wire::api::job_import::{JobsImported, Refused, RefusedJob};
+use wire::call::job::Fact;
 use wire::call::{Call, StoredCall};
 use wire::shown::count;
 use wire::time::Time;
@@ -31,6 +32,17 @@ const SECONDS_DIFFER_US: i64 = 2_000_000;
 const ZONES_DIFFER_US: i64 = 900_000_000;
 const ZONES_MAX: i64 = 26 * 4;
 
+/// How jobs are imported.
+#[derive(Clone, Debug, Default)]
+pub struct Import {
+    /// Only says what would be done.
+    pub is_trial: bool,
+    /// What was imported of a job before, and no log states, is replaced.
+    pub is_replacing: bool,
+    /// Ids that calls of another time have which are not stored.
+    pub taken: HashSet<CompactString>,
+}
+
 /// Limits of an import.
 pub(crate) struct Limits {
     pub(crate) now: Time,
@@ -45,23 +57,31 @@ struct Known {
     stored: StoredCall,
 }
 
+impl Known {
+    /// Whether all that is known of it was imported.
+    fn was_imported(&self) -> bool {
+        self.stored.call.events == 0 && self.stored.call.fact(Fact::ImportedFrom).is_some()
+    }
+}
+
 /// Stores jobs, within a transaction of the caller.
 pub(crate) async fn import(
     to: &mut SqliteConnection,
     jobs: &[StoredCall],
+    how: &Import,
     limits: &Limits,
 ) -> Result<JobsImported, sqlx::Error> {
     // Older ones would be deleted once a job of today is stored.
     let before = limits.now.minus(limits.age).micros();
-    let mut importing =
-        Importing { before, room: limits.room, age: limits.age, answer: JobsImported::default() };
+    let answer = JobsImported::default();
+    let mut importing = Importing { how, before, room: limits.room, age: limits.age, answer };
     let mut rest = jobs;
     while !rest.is_empty() {
         let (chunk, later) = rest.split_at(distinct(rest));
         importing.chunk(to, chunk).await?;
         rest = later;
     }
-    Ok(importing.answer)
+    Ok(JobsImported { room: importing.room, ..importing.answer })
 }
 
 /// How many of the first calls have no name in common.
@@ -80,7 +100,8 @@ fn names(call: &StoredCall) -> impl Iterator<Item = &str> {
     std::iter::once(&call.call.id).chain(&call.aliases).map(CompactString::as_str)
 }
 
-struct Importing {
+struct Importing<'a> {
+    how: &'a Import,
     /// Calls whose latest time is earlier are not stored, in microseconds.
     before: i64,
     age: Duration,
@@ -88,12 +109,12 @@ struct Importing {
     answer: JobsImported,
 }
 
-impl Importing {
+impl Importing<'_> {
     /// Imports jobs without a common name.
     async fn chunk(&mut self, to: &mut SqliteConnection, jobs: &[StoredCall]) -> Result<(), sqlx::Error> {
         let (known, by_name) = known(to, jobs).await?;
-        let mut taken: HashSet<CompactString> =
-            known.iter().map(|known| known.stored.call.id.clone()).collect();
+        let ids = known.iter().map(|known| &known.stored.call.id).chain(&self.how.taken);
+        let mut taken: HashSet<CompactString> = ids.cloned().collect();
         let mut wanted = Vec::new();
         for job in jobs {
             let mut places: Vec<usize> =
@@ -101,18 +122,16 @@ impl Importing {
             places.sort_unstable();
             places.dedup();
             let same_name: Vec<&Known> = places.into_iter().map(|at| &known[at]).collect();
-            if let Some(same) =
-                same_name.iter().find(|known| have_common_moment(&known.stored.call, &job.call))
-            {
-                let mut stored = same.stored.clone();
-                if !complete(&mut stored.call, &job.call) {
+            if let Some(same) = self.same(&same_name, &job.call) {
+                let better = self.better(same, job);
+                if better.call == same.stored.call {
                     self.answer.known += 1;
                     continue;
                 }
                 self.answer.completed += 1;
-                let hosts = &same.stored.call.hosts;
-                delete_row(to, (same.key, latest_us(&same.stored.call)), hosts, &same.stored.aliases).await?;
-                wanted.push(Cow::Owned(stored));
+                let StoredCall { call, aliases, .. } = &same.stored;
+                delete_row(to, (same.key, latest_us(call)), &call.hosts, aliases).await?;
+                wanted.push(Cow::Owned(better));
             } else if let Some((kind, why)) = self.refusal(&job.call, &same_name) {
                 self.answer.refused.push(RefusedJob::new(&job.call.id, kind, why));
             } else {
@@ -121,6 +140,27 @@ impl Importing {
             }
         }
         insert(to, wanted).await
+    }
+
+    /// The stored job that this one is. One that differs by a time zone is not: times of both would be mixed.
+    fn same<'k>(&self, same_name: &[&'k Known], job: &Call) -> Option<&'k Known> {
+        let shifted = same_name.iter().find(|known| hours_between(&known.stored.call, job).is_some());
+        match shifted {
+            Some(shifted) => (self.how.is_replacing && shifted.was_imported()).then_some(*shifted),
+            None => same_name.iter().find(|known| have_common_moment(&known.stored.call, job)).copied(),
+        }
+    }
+
+    /// The stored job with what the imported one adds, or in its place.
+    fn better(&self, known: &Known, job: &StoredCall) -> StoredCall {
+        let mut better = known.stored.clone();
+        if self.how.is_replacing && known.was_imported() {
+            let id = std::mem::take(&mut better.call.id);
+            (better.call, better.first) = (Call { id, ..job.call.clone() }, job.first);
+        } else {
+            complete(&mut better.call, &job.call);
+        }
+        better
     }
 
     /// Why a job that is not known is not stored.
@@ -134,7 +174,9 @@ impl Importing {
         let shifted = same_name.iter().find_map(|known| hours_between(&known.stored.call, job));
         if let Some(hours) = shifted {
             let (hours, direction) = (hours.abs(), if hours > 0.0 { "later" } else { "earlier" });
-            let why = format!("it is known {hours} h {direction}: the time zone of the file is another one");
+            let why = format!(
+                "it is known {hours} h {direction} and otherwise the same: another time zone, of this file or of what is stored"
+            );
             return Some((Refused::Shifted, why));
         }
         let why = "the space for calls is used up";

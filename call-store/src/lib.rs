@@ -14,7 +14,7 @@ mod completing;
 mod copy;
 mod database;
 mod filter;
-mod importing;
+pub mod importing;
 mod keeping;
 mod row;
 pub mod store;

@@ -6,7 +6,7 @@ use crate::amounts;
 use crate::answer::{Error, Figures, Page, Place, Query};
 use crate::database::{PAGE_LEN_BYTES, map, open_reader, open_writer, set_budget};
 use crate::filter::{Source, range, sources};
-use crate::importing::{self, Limits};
+use crate::importing::{self, Import, Limits};
 use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
 use crate::row::{call_of, latest_us};
 use log_filters::join::changes::CallChanges;
@@ -109,16 +109,15 @@ impl CallStore {
         Box::pin(async move { self.apply_now(&changes, Some(position), now).await })
     }
 
-    /// Stores jobs of accounting files, all of this call or none; each is stored once, however often it is given. `is_trial`:
-    /// says what would be done.
+    /// Stores jobs of accounting files, all of this call or none; each is stored once, however often it is given.
     ///
     /// # Errors
     /// As [`CallStore::apply`].
     pub fn import<'a>(
         &'a self,
         jobs: &'a [StoredCall],
+        how: &'a Import,
         now: Time,
-        is_trial: bool,
     ) -> Answer<'a, (JobsImported, Figures)> {
         Box::pin(async move {
             let mut writer = self.writer.lock().await;
@@ -130,8 +129,9 @@ impl CallStore {
             let room =
                 2 * (self.pages_max - self.pages_max / 16).saturating_sub(used_pages(&mut connection).await?);
             let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
-            let imported = importing::import(&mut change, jobs, &Limits { now, age: self.age, room }).await?;
-            match is_trial {
+            let imported =
+                importing::import(&mut change, jobs, how, &Limits { now, age: self.age, room }).await?;
+            match how.is_trial {
                 true => change.rollback().await?,
                 false => change.commit().await?,
             }

@@ -9,6 +9,7 @@ use crate::history::failure::Failure;
 use crate::history::writing::calendar;
 use crate::sample::ticker::locked;
 use call_store::answer::{Error, Figures};
+use call_store::importing::Import;
 use call_store::store::{CallLimit, CallStore};
 use log_filters::join::Joiner;
 use log_filters::join::changes::{CallChanges, Taken};
@@ -146,12 +147,12 @@ impl CallHistory {
         self.note(self.0.store.copy(calls, calendar()).await)
     }
 
-    /// Stores jobs of accounting files; `is_trial`: says what would be done.
+    /// Stores jobs of accounting files.
     ///
     /// # Errors
     /// If the database refuses; none of them is stored.
-    pub async fn import(&self, jobs: &[StoredCall], is_trial: bool) -> Result<JobsImported, Error> {
-        match self.0.store.import(jobs, calendar(), is_trial).await {
+    pub async fn import(&self, jobs: &[StoredCall], how: &Import) -> Result<JobsImported, Error> {
+        match self.0.store.import(jobs, how, calendar()).await {
             Ok((imported, figures)) => self.note(Ok(figures)).map(|()| imported),
             Err(error) => Err(error),
         }

@@ -157,6 +157,36 @@ fn imported_accounting_is_what_a_sensor_that_follows_it_knows() {
     assert!(known >= 50, "{known}");
 }
 
+/// Jobs as they are printed are imported, and each line that is none is refused by itself.
+fn json_lines(state: &str) {
+    let lines = concat!(
+        r#"{"domain":"far","id":"slurm:77","name":"md","user":"eve","state":"ended","outcome":"ok","started":1740787201.0,"#,
+        r#""ended":1740787209.0,"hosts":["wn07"],"tries":1,"cpus":4,"of_a_later_version":{}}"#,
+        "\n\n",
+        r#"{"id":"slurm:78","state":"running"}"#,
+        "\n",
+        r#"{"id":"slurm:79","outcome":"great","ended":1740787209.0}"#,
+        "\n",
+        r#"{"id":"slurm:80","outcome":"ok","ended":1740787209.0,"cpus":"8"}"#,
+        "\nnonsense\n"
+    );
+    let said = text(&run(&["--state", state, "-"], lines.as_bytes()));
+    for part in [
+        "1 job that ended on 2025-03-01: 1 stored, 0 completed, 0 known, 3 refused",
+        "refused: standard input, line 4: outcome: expected one of ok, ",
+        "refused: standard input, line 5: expected a job with the fields of jobs.search: invalid type: string \"8\", expected",
+        "refused: standard input, line 6: expected a JSON object",
+        "1 job without an end",
+    ] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    let jobs =
+        command(visperf().unwrap()).args(["jobs", "--json", "--user", "eve", "--state", state]).output();
+    let printed = jobs.unwrap().stdout;
+    let again = text(&run(&["--state", state, "-"], &printed));
+    assert!(again.contains("0 stored, 0 completed, 1 known, 0 refused"), "{again}");
+}
+
 #[test]
 fn what_cannot_be_imported_is_said_and_the_rest_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,6 +198,7 @@ fn what_cannot_be_imported_is_said_and_the_rest_is() {
         2|md|bob|RUNNING|0:0|2025-03-01T00:00:00|2025-03-01T00:00:01|Unknown|wn07\n\
         3|md|bob|FAILED|1:0|1999-03-01T00:00:00|1999-03-01T00:00:01|1999-03-01T00:00:09|wn07\n\
         4|md|bob|FAILED|1:0|2025-03-01T00:00:00|2025-03-01T00:00:01|2099-03-01T00:00:09|wn07\n\
+        5|md|bob|FAILED|1:0|2025-03-01T00:00:00|2025-03-01T00:00:01|01.03.2025 00:00|wn07\n\
         nonsense\n";
     let words = ["--zone", "UTC", "--state", &state, "--filter", "slurm-tables", "-"];
     let output = run(&words, table);
@@ -175,8 +206,8 @@ fn what_cannot_be_imported_is_said_and_the_rest_is() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     for part in [
         "3 jobs that ended from 1999-03-01 to 2099-03-01: 1 stored, 0 completed, 0 known, 2 refused",
-        "1 job without an end",
-        "1 line that no rule of the filter takes (line 6)",
+        "2 jobs without an end",
+        "1 line that no rule of the filter takes (line 7)",
         "refused: slurm:4: ended: expected a time after 1970",
         "refused: slurm:3: calls are stored for 1826 days (call_days",
     ] {
@@ -193,10 +224,14 @@ fn what_cannot_be_imported_is_said_and_the_rest_is() {
     let address = address.lines().next().unwrap();
     let output = run(&["--connect", address, "--filter", "slurm-tables", "-"], table);
     assert!(
-        !output.status.success() && text(&output).contains("root and operators alone"),
+        !output.status.success() && text(&output).contains("over TCP no user is known"),
         "{}",
         text(&output)
     );
+    let nothing =
+        run(&["--state", &state, "--filter", "slurm-tables", "-"], b"User|State|End\nbob|COMPLETED|1\n");
+    assert!(text(&nothing).contains("no job that has ended was found") && !nothing.status.success());
+    json_lines(&state);
     let gone = run(&["--state", &state, "/no/such/file"], b"");
     assert!(text(&gone).contains("cannot read /no/such/file: there is no such file"), "{}", text(&gone));
 }

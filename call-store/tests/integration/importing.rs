@@ -2,7 +2,9 @@
 
 use crate::made_up::{ROOM, block_on, left, now, store, storing, time, usage};
 use call_store::answer::{Page, Query};
+use call_store::importing::Import;
 use call_store::store::{CallLimit, CallStore};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::api::UnixTime;
 use wire::api::calls::{CallOrder, CallsParams};
@@ -37,7 +39,7 @@ fn calls(jobs: &[ImportedJob]) -> Vec<StoredCall> {
 }
 
 async fn import(store: &CallStore, jobs: &[ImportedJob]) -> JobsImported {
-    store.import(&calls(jobs), now(), false).await.unwrap().0
+    store.import(&calls(jobs), &Import::default(), now()).await.unwrap().0
 }
 
 /// Numbers of jobs stored, completed, known and refused.
@@ -167,7 +169,11 @@ fn a_number_that_was_used_again_is_another_job_under_any_of_its_names() {
         // A live job takes the number once more, and then an earlier one of it becomes known to a copy.
         store.apply(&storing(vec![left(9, 4 * year)]), now()).await.unwrap();
         store.apply(&storing(calls(&[job("slurm:9", year)])), now()).await.unwrap();
-        assert_eq!(all(&store).await.iter().filter(|call| call.id == "slurm:9").count(), 2);
+        let stored = all(&store).await;
+        let ids: BTreeSet<&str> = stored.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!((stored.len(), ids.len()), (7, 7), "each has an id of its own: {ids:?}");
+        let live = stored.iter().find(|call| call.id == "slurm:9").unwrap();
+        assert_eq!(live.ended, Some(time(4 * year)));
     });
 }
 
@@ -194,7 +200,8 @@ fn jobs_without_room_or_too_old_or_of_another_zone_are_refused_and_nothing_is_de
     block_on(async {
         let now = time(1_000_000);
         store.apply(&storing(vec![left(77_777, 1_002_000)]), now).await.unwrap();
-        let import = async |jobs: &[ImportedJob]| store.import(&calls(jobs), now, false).await.unwrap();
+        let import =
+            async |jobs: &[ImportedJob]| store.import(&calls(jobs), &Import::default(), now).await.unwrap();
         let (imported, figures) = import(&[job("slurm:5", -1_000), job("slurm:6", 10)]).await;
         assert_eq!((sums(&imported), figures.deleted), ((1, 0, 0, 1), 0));
         assert_eq!(
@@ -227,15 +234,64 @@ fn jobs_without_room_or_too_old_or_of_another_zone_are_refused_and_nothing_is_de
 }
 
 #[test]
+fn a_wrong_time_zone_is_refused_also_of_long_jobs_and_can_be_corrected() {
+    let (_folder, store) = store();
+    let hour = 3_600;
+    let long = |ended: i64| {
+        let mut long = job("slurm:1", ended);
+        long.job.started = Some(UnixTime(time(ended - 10 * hour)));
+        long.job.submitted = Some(UnixTime(time(ended - 11 * hour)));
+        long
+    };
+    block_on(async {
+        let mut stated = left(2, 100 * hour);
+        stated.call.details = Some(Box::default());
+        store.apply(&storing(vec![stated]), now()).await.unwrap();
+        let mut wrong = [long(100 * hour), job("slurm:2", 100 * hour)];
+        wrong[1].job.outcome = Some(Outcome::Ok);
+        assert_eq!(sums(&import(&store, &wrong).await), (1, 1, 0, 0));
+        let mut right = [long(101 * hour), wrong[1].clone()];
+        for time_of in [&mut right[1].job.submitted, &mut right[1].job.started, &mut right[1].job.ended] {
+            *time_of = time_of.map(|UnixTime(at)| UnixTime(at.plus(Duration::from_secs(3_600))));
+        }
+        let refused = import(&store, &right).await;
+        assert_eq!(sums(&refused), (0, 0, 0, 2));
+        assert!(refused.refused[0].why.contains("1 h earlier"), "{refused:?}");
+        let replacing = Import { is_replacing: true, ..Import::default() };
+        let replaced = store.import(&calls(&right), &replacing, now()).await.unwrap().0;
+        assert_eq!(sums(&replaced), (0, 1, 0, 1), "what a log states remains: {replaced:?}");
+        let stored = all(&store).await;
+        assert_eq!(
+            stored.iter().map(|call| call.ended).collect::<Vec<_>>(),
+            [Some(time(100 * hour)), Some(time(101 * hour))]
+        );
+        assert_eq!(sums(&import(&store, &right[..1]).await), (0, 0, 1, 0));
+    });
+}
+
+#[test]
+fn an_id_that_a_call_of_another_time_has_in_memory_is_not_given() {
+    let (_folder, store) = store();
+    block_on(async {
+        let how = Import { taken: ["slurm:1".into()].into(), ..Import::default() };
+        let jobs = calls(&[job("slurm:1", 100)]);
+        assert_eq!(sums(&store.import(&jobs, &how, now()).await.unwrap().0), (1, 0, 0, 0));
+        assert_eq!(all(&store).await[0].id, "slurm:1#2");
+        assert_eq!(sums(&store.import(&jobs, &how, now()).await.unwrap().0), (0, 0, 1, 0));
+    });
+}
+
+#[test]
 fn a_trial_says_what_would_be_done_and_does_nothing() {
     let (_folder, store) = store();
     block_on(async {
         store.apply(&storing(vec![poor(1, 100)]), now()).await.unwrap();
         let before = all(&store).await;
         let jobs = calls(&[job("slurm:1", 100), job("slurm:2", 100)]);
-        assert_eq!(sums(&store.import(&jobs, now(), true).await.unwrap().0), (1, 1, 0, 0));
+        let trial = Import { is_trial: true, ..Import::default() };
+        assert_eq!(sums(&store.import(&jobs, &trial, now()).await.unwrap().0), (1, 1, 0, 0));
         assert_eq!(all(&store).await, before);
-        assert_eq!(sums(&store.import(&jobs, now(), false).await.unwrap().0), (1, 1, 0, 0));
+        assert_eq!(sums(&store.import(&jobs, &Import::default(), now()).await.unwrap().0), (1, 1, 0, 0));
     });
 }
 

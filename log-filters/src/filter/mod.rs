@@ -198,6 +198,12 @@ impl Filter {
         &self.name
     }
 
+    /// Whether it reads tables whose first line names the columns: one may lack a column.
+    #[must_use]
+    pub fn reads_tables(&self) -> bool {
+        self.header.is_some()
+    }
+
     /// Product whose logs the filter reads.
     #[must_use]
     pub fn product(&self) -> &str {

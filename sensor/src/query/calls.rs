@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex};
 use wire::api::UnixTime;
 use wire::api::calls::{self as api, Calls, CallsParams, DomainCallsParams, SensorCallsParams};
 use wire::api::jobs::Job;
+use wire::call::job::Fact;
 use wire::call::{Call, State};
 use wire::name_match;
 use wire::query::Viewer;
@@ -85,7 +86,7 @@ pub(super) fn method_of_domain(known: &KnownCalls) -> Method {
 
 impl Memory {
     /// Runs a short query.
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Joiner) -> T + Send + 'static,
     ) -> Result<T, Fault> {
@@ -180,8 +181,11 @@ impl KnownCalls {
     }
 }
 
-/// Whether a stored call is in memory and has not ended.
+/// Whether a stored call is in memory and has not ended; what was imported of it is its end, which no log states.
 fn runs_again(stored: &Call, joiner: &Joiner) -> bool {
+    if stored.events == 0 && stored.fact(Fact::ImportedFrom).is_some() {
+        return false;
+    }
     let present = joiner.present_id(&stored.id).filter(|id| **id == stored.id).and_then(|id| joiner.get(id));
     // One that began later only has the same id.
     present.is_some_and(|call| call.state != State::Ended && call.earliest() <= stored.latest())

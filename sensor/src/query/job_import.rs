@@ -7,10 +7,14 @@ use super::calls::Memory;
 use super::jobs::KnownJobs;
 use crate::call_history::CallHistory;
 use crate::history::writing::calendar;
+use call_store::importing::Import;
+use compact_str::CompactString;
 use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
+use std::collections::HashSet;
 use wire::api::job_import::{ImportJobsParams, JOBS_MAX, JobsImported, Refused, RefusedJob};
+use wire::call::{Call, StoredCall};
 use wire::fault;
 use wire::query::Viewer;
 
@@ -25,9 +29,12 @@ impl KnownJobs {
 
     async fn import(&self, params: &ImportJobsParams, viewer: Viewer) -> Result<JobsImported, Fault> {
         if !viewer.is_trusted() {
-            let text = "jobs are imported by root and operators alone, over the local socket of the sensor that represents the \
-                        domain";
-            return Err(Fault::new(fault::REFUSED, text.to_owned()));
+            let place = match viewer {
+                Viewer::Anonymous => "over TCP no user is known: ask over the local socket of the sensor",
+                Viewer::User(_) | Viewer::Trusted | Viewer::Owner(_) => "this user is neither",
+            };
+            let text = format!("jobs are imported by root and operators alone; {place}");
+            return Err(Fault::new(fault::REFUSED, text));
         }
         let found = params.jobs.len();
         if found > JOBS_MAX {
@@ -44,7 +51,9 @@ impl KnownJobs {
                 Err(why) => refused.push(RefusedJob::new(&job.job.id, Refused::Invalid, why)),
             }
         }
-        let mut imported = history.import(&calls, params.dry_run).await.map_err(unavailable)?;
+        let taken = self.ids_in_memory(&calls).await?;
+        let how = Import { is_trial: params.dry_run, is_replacing: params.replace, taken };
+        let mut imported = history.import(&calls, &how).await.map_err(unavailable)?;
         for job in imported.refused.iter_mut().filter(|job| job.kind == Refused::NoRoom.as_str()) {
             job.why.push_str(&format!(" ({budget} below [sensor.history])"));
         }
@@ -54,6 +63,21 @@ impl KnownJobs {
             tracing::info!(source = %params.source.escape_debug(), stored, completed, known, refused = refused.len(), "jobs imported");
         }
         Ok(JobsImported { refused, ..imported })
+    }
+
+    /// Returns the ids of these that calls of another time in memory have.
+    async fn ids_in_memory(&self, calls: &[StoredCall]) -> Result<HashSet<CompactString>, Fault> {
+        let wanted: Vec<Call> = calls.iter().map(|stored| stored.call.clone()).collect();
+        let taken = self.calls.memory.read(move |joiner| {
+            let is_taken = |call: &Call| {
+                let id = joiner.present_id(&call.id).filter(|id| **id == call.id)?;
+                let known = joiner.get(id)?;
+                let is_other = known.earliest() > call.latest() || known.latest() < call.earliest();
+                is_other.then(|| call.id.clone())
+            };
+            wanted.iter().filter_map(is_taken).collect()
+        });
+        taken.await
     }
 
     /// Where the domain's ended calls are stored, and the key of its limit.
@@ -77,5 +101,5 @@ impl KnownJobs {
 }
 
 fn unavailable(error: call_store::answer::Error) -> Fault {
-    Fault::unavailable(format!("the database of calls refuses: {error}; nothing of this call is stored"))
+    Fault::unavailable(format!("the database of calls refuses to store them: {error}"))
 }

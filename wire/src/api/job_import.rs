@@ -23,10 +23,13 @@ pub const JOBS_MAX: usize = 1_000;
 pub struct ImportJobsParams {
     /// Name of the file or program that the jobs are from; `jobs.get` shows it.
     pub source: String,
-    /// Jobs, at most 1,000.
+    /// Jobs, at most 1,000, each a structure of `job` (fields as in the answer of jobs.search; `id`, `outcome` and `ended` are
+    /// required), `aliases` (its other ids) and `runs` (its earlier runs).
     pub jobs: Vec<ImportedJob>,
     /// Answer what would be done, and store nothing.
     pub dry_run: bool,
+    /// Replace what was imported of a job before, as of another time zone; what logs state remains.
+    pub replace: bool,
 }
 
 impl Request for ImportJobsParams {
@@ -57,12 +60,14 @@ pub struct ImportedJob {
 pub struct JobsImported {
     /// Number of jobs that were not known, and are stored now.
     pub stored: u64,
-    /// Number of jobs that were known, and have more fields now.
+    /// Number of jobs that were known, and have more fields now, or others with `replace`.
     pub completed: u64,
     /// Number of jobs that were known with all their fields.
     pub known: u64,
     /// Jobs that are not stored.
     pub refused: Vec<RefusedJob>,
+    /// Number of further jobs that have room.
+    pub room: u64,
 }
 
 /// Job that is not stored.

@@ -25,8 +25,8 @@ const HOSTS_MAX: usize = 4_096;
 const ALIASES_MAX: usize = 64;
 const RUNS_MAX: usize = 32;
 
-/// How far in the future a job may have ended: clocks differ, and so do time zones.
-const AHEAD_MAX: Duration = Duration::from_secs(86_400);
+/// How far in the future a job may have ended, as clocks differ.
+const AHEAD_MAX: Duration = Duration::from_secs(600);
 
 impl ImportedJob {
     /// The job of a call that has ended; `None` if the call is no job, or has not ended.
@@ -50,6 +50,9 @@ impl ImportedJob {
     pub fn to_call(&self, source: &str, now: Time) -> Result<StoredCall, String> {
         let job = &self.job;
         let (id, number) = id_and_number(&job.id)?;
+        if job.state == State::Running {
+            return Err("state: expected a job that has ended, found running".to_owned());
+        }
         let outcome = job.outcome.ok_or("outcome: expected how the job ended, found none")?;
         let ended = self.ended(now)?;
         let call = Call {
@@ -88,7 +91,7 @@ impl ImportedJob {
     fn ended(&self, now: Time) -> Result<Time, String> {
         let UnixTime(ended) = self.job.ended.ok_or("ended: expected the time of its end, found none")?;
         if !(Time::default()..=now.plus(AHEAD_MAX)).contains(&ended) {
-            return Err("ended: expected a time after 1970 and before tomorrow".to_owned());
+            return Err("ended: expected a time after 1970 that is not in the future".to_owned());
         }
         for (name, time) in [("submitted", self.job.submitted), ("started", self.job.started)] {
             if time.is_some_and(|UnixTime(time)| !(Time::default()..=ended).contains(&time)) {
@@ -270,8 +273,9 @@ mod tests {
         }
         assert!(job(&format!("slurm:{}", "1".repeat(200))).to_call("x", NOW).is_err());
         assert!(refused(|job| job.outcome = None).contains("outcome"));
+        assert!(refused(|job| job.state = State::Running).contains("state"));
         assert!(refused(|job| job.ended = None).contains("ended"));
-        assert!(refused(|job| job.ended = at(1_800_090_000)).contains("before tomorrow"));
+        assert!(refused(|job| job.ended = at(1_800_000_700)).contains("not in the future"));
         assert!(refused(|job| job.ended = at(-5)).contains("1970"));
         assert!(refused(|job| job.started = at(1_700_000_071)).contains("started"));
         assert!(refused(|job| job.submitted = at(1_790_000_000)).contains("submitted"));

@@ -6,17 +6,17 @@ use crate::client::{Client, PATIENCE};
 use crate::exit::Failure;
 use ::client::typed::About;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use wire::api::Request;
 use wire::api::domain::{HostRole, HostsParams};
-use wire::api::job_import::{ImportJobsParams, ImportedJob, JOBS_MAX, JobsImported};
-use wire::fault;
+use wire::api::job_import::{ImportJobsParams, ImportedJob, JOBS_MAX, JobsImported, Refused, RefusedJob};
 
 /// Longest list of jobs in a call, in bytes, and most values in it: most of what a daemon reads at a time.
 const LEN_MAX_BYTES: usize = 768 << 10;
 const VALUES_MAX: usize = 9_000;
 
-/// Most refused jobs that are remembered with their reason.
-const REFUSED_MAX: usize = 1_000;
+/// Most refused jobs of each kind that are remembered with their reason.
+const REFUSED_MAX: usize = 3;
 
 /// Jobs that are sent together, and what became of those before.
 pub(super) struct Batch {
@@ -30,10 +30,25 @@ pub(super) struct Batch {
 /// What became of the jobs.
 #[derive(Default)]
 pub(super) struct Answered {
-    /// Sums; of refused jobs the first ones.
+    /// Sums; without refused jobs.
     pub(super) sums: JobsImported,
+    /// Refused jobs by the kind of the reason: how many, and the first ones.
+    pub(super) refused: BTreeMap<String, (u64, Vec<RefusedJob>)>,
+}
+
+impl Answered {
     /// Number of refused jobs.
-    pub(super) refused: u64,
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.iter().map(|(_, (count, _))| count).sum()
+    }
+
+    fn refuse(&mut self, job: RefusedJob) {
+        let (count, first) = self.refused.entry(job.kind.clone()).or_default();
+        *count += 1;
+        if first.len() < REFUSED_MAX {
+            first.push(job);
+        }
+    }
 }
 
 /// Number of values in a value, itself included.
@@ -46,13 +61,25 @@ fn count(value: &Value) -> usize {
 }
 
 impl Batch {
-    pub(super) fn new(client: Client, source: String, dry_run: bool) -> Batch {
-        let params = ImportJobsParams { source, dry_run, jobs: Vec::new() };
+    pub(super) fn new(client: Client, source: String, dry_run: bool, replace: bool) -> Batch {
+        let params = ImportJobsParams { source, dry_run, replace, jobs: Vec::new() };
         Batch { client, params, len_bytes: 0, values: 0, answered: Answered::default() }
     }
 
     pub(super) fn answered(&self) -> &Answered {
         &self.answered
+    }
+
+    /// Finds out whether the daemon takes jobs, before any file is read.
+    pub(super) fn try_it(&mut self) -> Result<(), Failure> {
+        let nothing = ImportJobsParams { dry_run: true, ..ImportJobsParams::default() };
+        self.answered.sums.room = self.ask(&nothing)?.room;
+        Ok(())
+    }
+
+    /// Notes a job that is refused here.
+    pub(super) fn refuse(&mut self, place: String, why: String) {
+        self.answered.refuse(RefusedJob::new(&place, Refused::Invalid, why));
     }
 
     /// Adds a job, and sends those before it if there are many.
@@ -74,23 +101,26 @@ impl Batch {
         if self.params.jobs.is_empty() {
             return Ok(());
         }
-        let answer = match self.client.request(&self.params, &About::default(), PATIENCE) {
-            Ok(answer) => answer.typed,
-            Err(error) => {
-                let is_elsewhere = matches!(&error, ::client::Error::Fault { code, .. } if *code == i64::from(fault::UNAVAILABLE));
-                let failure = self.client.explain(ImportJobsParams::METHOD, error);
-                return Err(if is_elsewhere { self.with_place(failure) } else { failure });
-            }
-        };
-        (self.len_bytes, self.values, self.params.jobs) = (0, 0, Vec::new());
-        let Answered { sums, refused } = &mut self.answered;
+        let params = std::mem::take(&mut self.params.jobs);
+        let answer = self.ask(&ImportJobsParams { jobs: params, ..self.params.clone() })?;
+        (self.len_bytes, self.values) = (0, 0);
+        let sums = &mut self.answered.sums;
         sums.stored += answer.stored;
         sums.completed += answer.completed;
         sums.known += answer.known;
-        *refused += answer.refused.len() as u64;
-        let room = REFUSED_MAX.saturating_sub(sums.refused.len());
-        sums.refused.extend(answer.refused.into_iter().take(room));
+        answer.refused.into_iter().for_each(|job| self.answered.refuse(job));
         Ok(())
+    }
+
+    fn ask(&mut self, params: &ImportJobsParams) -> Result<JobsImported, Failure> {
+        match self.client.request(params, &About::default(), PATIENCE) {
+            Ok(answer) => Ok(answer.typed),
+            Err(error) => {
+                let is_elsewhere = error.to_string().contains("does not represent");
+                let failure = self.client.explain(ImportJobsParams::METHOD, error);
+                Err(if is_elsewhere { self.with_place(failure) } else { failure })
+            }
+        }
     }
 
     /// Adds the host of the representative to the message of a daemon that is none.

@@ -11,13 +11,9 @@ use crate::trial::log::Log;
 use jiff::tz::TimeZone;
 use serde_json::json;
 use wire::api::UnixTime;
-use wire::api::job_import::{Refused, RefusedJob};
-use wire::call::Call;
+use wire::api::job_import::Refused;
 use wire::shown::count;
 use wire::time::Time;
-
-/// Refused jobs of each kind that are printed.
-const REFUSED_SHOWN: usize = 3;
 
 /// Lines without a rule that are named.
 const LINES_SHOWN: usize = 3;
@@ -37,9 +33,9 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn job(&mut self, call: &Call) {
+    pub(super) fn job(&mut self, ended: Option<Time>) {
         self.jobs += 1;
-        if let Some(at) = call.ended {
+        if let Some(at) = ended {
             let (first, last) = self.ended.unwrap_or((at, at));
             self.ended = Some((first.min(at), last.max(at)));
         }
@@ -104,7 +100,15 @@ impl Summary {
         for kind in Refused::ALL {
             print_refused(*kind, answered);
         }
-        if answered.refused > 0 { Err(Failure::Printed(Kind::Failed)) } else { Ok(()) }
+        let sums = &answered.sums;
+        if is_trial && sums.stored > sums.room {
+            report(&format!("only {} more have room; the others will be refused", count(sums.room, "job")));
+        }
+        if self.jobs == 0 && answered.refused() == 0 {
+            let text = "no job that has ended was found; `visperf filter try FILE` shows what the filter makes of each line";
+            return Err(Failure::Failed(text.to_owned()));
+        }
+        if answered.refused() > 0 { Err(Failure::Printed(Kind::Failed)) } else { Ok(()) }
     }
 
     fn text(&self, answered: &Answered, is_trial: bool) -> String {
@@ -112,7 +116,10 @@ impl Summary {
             let shown = times::shown(time, &TimeZone::system());
             shown.split([' ', 'T']).next().unwrap_or_default().to_owned()
         };
-        let of = self.ended.map(|(first, last)| format!(" that ended from {} to {}", day(first), day(last)));
+        let of = self.ended.map(|(first, last)| match (day(first), day(last)) {
+            (first, last) if first == last => format!(" that ended on {first}"),
+            (first, last) => format!(" that ended from {first} to {last}"),
+        });
         let sums = &answered.sums;
         let would = if is_trial { "would be " } else { "" };
         format!(
@@ -122,7 +129,7 @@ impl Summary {
             sums.stored,
             sums.completed,
             sums.known,
-            answered.refused
+            answered.refused()
         )
     }
 
@@ -134,7 +141,7 @@ impl Summary {
             "stored": sums.stored,
             "completed": sums.completed,
             "known": sums.known,
-            "refused": answered.refused,
+            "refused": answered.refused(),
             "unfinished": self.unfinished,
             "unknown_lines": self.unknown_total,
             "first_ended": self.ended.map(|(first, _)| UnixTime(first)),
@@ -145,18 +152,17 @@ impl Summary {
 
 /// Prints some of the jobs that were refused for this kind of reason.
 fn print_refused(kind: Refused, answered: &Answered) {
-    let of_kind: Vec<&RefusedJob> =
-        answered.sums.refused.iter().filter(|job| job.kind == kind.as_str()).collect();
-    for job in of_kind.iter().take(REFUSED_SHOWN) {
+    let Some((all, first)) = answered.refused.get(kind.as_str()) else { return };
+    for job in first {
         report(&clean(&format!("refused: {}: {}", job.id, job.why)));
     }
-    let more = of_kind.len().saturating_sub(REFUSED_SHOWN);
+    let more = all.saturating_sub(first.len() as u64);
     if more > 0 {
-        let is_cut = answered.refused > answered.sums.refused.len() as u64;
-        let least = if is_cut { "at least " } else { "" };
-        report(&format!("refused: {least}{} more for the same reason", count(more as u64, "job")));
+        report(&format!("refused: {} more for such a reason", count(more, "job")));
     }
-    if kind == Refused::Shifted && !of_kind.is_empty() {
-        note("--zone says in which time zone the files print times");
+    if kind == Refused::Shifted {
+        note(
+            "--zone says in which time zone a file prints times; --replace corrects what was imported with a wrong one",
+        );
     }
 }
