@@ -82,7 +82,9 @@ done
 {
     qconf -ah "$host" || true
     qconf -as "$host" || true
-    sed 's/^schedule_interval.*/schedule_interval 0:0:1/' < <(qconf -ssconf) > "$folder/scheduler"
+    # Jobs are not held back because the host has other work.
+    qconf -ssconf | sed -e 's/^schedule_interval.*/schedule_interval 0:0:1/' \
+        -e 's/^job_load_adjustments.*/job_load_adjustments NONE/' > "$folder/scheduler"
     qconf -Msconf "$folder/scheduler"
     qconf -sp smp > "$folder/smp" 2> /dev/null || printf '%s\n' 'pe_name smp' 'slots 999' 'user_lists NONE' 'xuser_lists NONE' \
         'start_proc_args NONE' 'stop_proc_args NONE' 'allocation_rule $pe_slots' 'control_slaves FALSE' \
@@ -90,7 +92,7 @@ done
     qconf -Ap "$folder/smp"
     qconf -sq > "$folder/queue"
     sed -i -e 's/^qname.*/qname all.q/' -e "s/^hostlist.*/hostlist $host/" -e "s/^slots.*/slots ${CPUS:-2}/" \
-        -e 's/^pe_list.*/pe_list smp/' -e 's|^shell .*|shell /bin/bash|' -e 's/^shell_start_mode.*/shell_start_mode unix_behavior/' "$folder/queue"
+        -e 's/^pe_list.*/pe_list smp/' -e 's/^load_thresholds.*/load_thresholds NONE/' -e 's|^shell .*|shell /bin/bash|' -e 's/^shell_start_mode.*/shell_start_mode unix_behavior/' "$folder/queue"
     qconf -Aq "$folder/queue"
     sge_execd
 } > "$folder/setup.log" 2>&1 < /dev/null

@@ -4,24 +4,24 @@
 //! Needs the daemons and root; `tests/gridengine/start.sh` starts them in a folder of the test.
 //! Not here: Slurm (`slurm_usage`, `slurm_findings`, `slurm_accounting`).
 
+use crate::gridengine::GridEngine;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use system_tests::grid::Daemon;
-use system_tests::program::{command, visperf, workspace};
+use system_tests::program::{command, visperf};
 use system_tests::query;
 use system_tests::wait::{self, Seen};
 
 /// Timeout for actions of Grid Engine or the sensor.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Number of the first job: a host has no two with one number.
 const FIRST_JOB: u32 = 6001;
 
-const BUSY: &str = "python3 -c '\nimport time\nwhile time.process_time() < 4: pass'";
-const HOLDS: &str = "python3 -c '\nimport os, time\nheld = os.urandom(1 << 20) * 300\ntime.sleep(4)'";
+const BUSY: &str = "python3 -c '\nimport time\nwhile time.process_time() < 6: pass'";
+const HOLDS: &str = "python3 -c '\nimport os, time\nheld = os.urandom(1 << 20) * 300\ntime.sleep(7)'";
 
 /// Name of a job, its options, its script, the outcome, and the kinds of its findings.
 type Made = (&'static str, &'static [&'static str], &'static str, &'static str, &'static str);
@@ -36,7 +36,7 @@ const JOBS: [Made; 12] = [
         "",
     ),
     ("holds", &[], HOLDS, "ok", "low_cpu"),
-    ("idle", &[], "sleep 5", "ok", "idle"),
+    ("idle", &[], "sleep 7", "ok", "idle"),
     ("one_of_four", &["-pe", "smp", "4"], BUSY, "ok", "one_cpu"),
     (
         "many",
@@ -48,64 +48,13 @@ const JOBS: [Made; 12] = [
     ("status", &[], "sleep 1; exit 3", "failed", "failed_process"),
     ("program", &[], "sleep 1; python3 -c 'import sys; sys.exit(4)'", "failed", "failed_process"),
     ("abort", &[], "sleep 1; python3 -c 'import os; os.abort()'", "failed", "failed_process"),
-    ("limit", &["-l", "h_rt=5"], "sleep 600", "timeout", "time_limit idle"),
+    ("limit", &["-l", "h_rt=8"], "sleep 600", "timeout", "time_limit idle"),
     ("deleted", &[], "sleep 600", "cancelled", "cancelled idle"),
     ("tasks", &["-t", "1-3"], "sleep 1; exit $((SGE_TASK_ID == 2))", "", ""),
 ];
 
 /// Number of jobs: each task of the array is one.
 const COUNT: usize = JOBS.len() + 2;
-
-/// The daemons, until it is dropped.
-struct GridEngine {
-    folder: PathBuf,
-}
-
-impl GridEngine {
-    fn start(folder: &Path) -> GridEngine {
-        let engine = GridEngine { folder: folder.to_owned() };
-        assert!(engine.run(&[]), "Grid Engine does not start");
-        engine
-    }
-
-    fn run(&self, words: &[&str]) -> bool {
-        let mut script = command(workspace().join("tests/gridengine/start.sh"));
-        script.env("FIRST_JOB", FIRST_JOB.to_string()).env("CPUS", "16").arg(&self.folder).args(words);
-        script.status().unwrap().success()
-    }
-
-    /// Runs a command of Grid Engine and returns its output.
-    fn command(&self, words: &[&str]) -> String {
-        let mut shell = command("bash");
-        shell.args(["-c", ". \"$0\"; exec \"$@\""]).arg(self.folder.join("settings.sh")).args(words);
-        let output = shell.output().unwrap();
-        assert!(output.status.success(), "{words:?}: {output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Writes the configuration of a sensor that follows its logs.
-    fn config(&self) -> PathBuf {
-        let mut text = "[sensor.findings]\njudged_after_secs = 3\n".to_owned();
-        let logs = [
-            ("default/common/accounting", "gridengine-accounting"),
-            ("spool/messages", "gridengine-qmaster"),
-        ];
-        for (log, filter) in logs {
-            let path = self.folder.join(log);
-            writeln!(text, "[[sensor.tail]]\npath = {path:?}\nfilter = {filter:?}\nstart = \"beginning\"")
-                .unwrap();
-        }
-        let config = self.folder.join("visperf.toml");
-        std::fs::write(&config, text).unwrap();
-        config
-    }
-}
-
-impl Drop for GridEngine {
-    fn drop(&mut self) {
-        self.run(&["stop"]);
-    }
-}
 
 /// The ended jobs of a sensor by name, each once.
 fn jobs(socket: &Path) -> BTreeMap<String, Value> {
@@ -155,8 +104,10 @@ fn jobs_of_a_real_grid_engine_are_what_it_accounts_for() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let engine = GridEngine::start(folder);
-    let config = engine.config();
+    let engine = GridEngine::start(folder, FIRST_JOB);
+    let config = folder.join("visperf.toml");
+    let text = format!("[sensor.findings]\njudged_after_secs = 5\n{}", engine.tail());
+    std::fs::write(&config, text).unwrap();
     let arguments = ["sensor".as_ref(), "--config".as_ref(), config.as_os_str()];
     let _daemon = Daemon::start(&folder.join("sensor"), &arguments).unwrap();
     let socket = folder.join("sensor/sensor.sock");
@@ -173,7 +124,7 @@ fn jobs_of_a_real_grid_engine_are_what_it_accounts_for() {
     })
     .unwrap();
     // Long enough that it is judged.
-    std::thread::sleep(Duration::from_secs(5));
+    std::thread::sleep(Duration::from_secs(8));
     engine.command(&["qdel", "deleted"]);
 
     let jobs = ended(&socket);

@@ -12,6 +12,8 @@ mod formats;
 #[cfg(feature = "lab")]
 mod full_disk;
 #[cfg(feature = "slurm")]
+mod gridengine;
+#[cfg(feature = "slurm")]
 mod gridengine_jobs;
 mod group_usage;
 #[cfg(feature = "lab")]
@@ -88,6 +90,8 @@ mod lab_visitor;
 mod lab_visits;
 #[cfg(feature = "matrix")]
 mod lab_watching;
+#[cfg(feature = "mixed")]
+mod mixed_jobs;
 mod past;
 mod slow_filter;
 #[cfg(feature = "slurm")]

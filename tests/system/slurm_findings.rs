@@ -15,9 +15,9 @@ use system_tests::wait::{self, Seen};
 /// Timeout for actions of Slurm or the sensor.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Work that takes six seconds of a CPU, whole or a tenth of it.
-const BUSY: &str = "timeout 6 python3 -c 'while True: pass' || true";
-const SELDOM_BUSY: &str = "timeout 6 python3 -c '
+/// Work that takes seven seconds of a CPU, whole or a tenth of it.
+const BUSY: &str = "timeout 7 python3 -c 'while True: pass' || true";
+const SELDOM_BUSY: &str = "timeout 7 python3 -c '
 import time
 while True:
     until = time.process_time() + .04
@@ -42,7 +42,7 @@ const JOBS: [Made; 23] = [
     (
         "optional",
         "",
-        "cp /nosuch . || true\nsleep 2\ncd /nosuch || exit 1",
+        "cp /nosuch . || true\nsleep 6\ncd /nosuch || exit 1",
         "failed_process idle",
         "may have chosen",
     ),
@@ -56,7 +56,7 @@ const JOBS: [Made; 23] = [
     ("cancelled", "", "sleep 600", "cancelled", "It was cancelled by its user"),
     ("limit", "--time=1", "while true; do sleep 1; done", "time_limit idle", "its time limit was"),
     ("busy", "", BUSY, "", ""),
-    ("idle", "", "sleep 6", "idle", ""),
+    ("idle", "", "sleep 7", "idle", ""),
     ("one of four", "--cpus-per-task=4", BUSY, "one_cpu", ""),
     ("seldom busy", "", SELDOM_BUSY, "low_cpu", ""),
     ("requeued", "--requeue", "[ $SLURM_RESTART_COUNT ] || sleep 600", "requeued", ""),
@@ -99,7 +99,7 @@ fn jobs_of_a_real_slurm_have_the_findings_of_what_they_were_made_to_do() {
     let at = folder.path().display();
     let config = folder.path().join("visperf.toml");
     let text = format!(
-        "[sensor.findings]\njudged_after_secs = 3\n\
+        "[sensor.findings]\njudged_after_secs = 5\n\
          [[sensor.tail]]\npath = '{at}/slurmctld.log'\nfilter = 'slurmctld'\n\
          [[sensor.tail]]\npath = '{at}/jobcomp.log'\nfilter = 'slurm-jobcomp'\n"
     );
