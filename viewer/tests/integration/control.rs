@@ -132,10 +132,14 @@ fn the_past_of_a_real_sensor_is_shown_and_a_channel_goes_on_as_it_was_altered() 
     };
     let id = channel(Option::is_none, String::new());
 
-    // Some seconds before a sweep that was received live.
-    let swept = first_update(&inbox, "a sweep", |update| {
+    // Some seconds before a sweep that was received live, and not the first one: then several are in the past.
+    let last = |update| {
         let Update::Sweeps(sweeps) = update else { return None };
         Some(sweeps.last()?.time)
+    };
+    let first = first_update(&inbox, "a sweep", last);
+    let swept = first_update(&inbox, "a sweep a second later", |update| {
+        last(update).filter(|time| *time > first.plus(Duration::from_secs(1)))
     });
     let missing = MissingSpan { host, from: swept.minus(Duration::from_secs(20)), to: swept };
     let past = Past { missing: missing.clone(), every: Duration::ZERO };
