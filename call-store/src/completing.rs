@@ -4,16 +4,15 @@
 //! Not here: which stored job it is (`importing`).
 
 use compact_str::CompactString;
-use std::mem::take;
-use wire::call::job::{Fact, JobDetails};
+use wire::call::job::Fact;
 use wire::call::{Call, State};
 use wire::event::Outcome;
 
-/// Adds to a call what is not known of it. Returns whether that was anything.
-pub(crate) fn complete(known: &mut Call, imported: &Call) -> bool {
-    let is_better_user = !known.user.is_empty() && is_number(&known.user) && !is_number(&imported.user);
-    if is_better_user && !imported.user.is_empty() {
-        take(&mut known.user);
+/// Adds to a call what is not known of it; if that is anything, also where it is from.
+pub(crate) fn complete(known: &mut Call, imported: &Call) {
+    let before = known.clone();
+    if is_number(&known.user) && !is_number(&imported.user) {
+        known.user.clear();
     }
     let texts = [
         (&mut known.name, &imported.name),
@@ -23,61 +22,40 @@ pub(crate) fn complete(known: &mut Call, imported: &Call) -> bool {
         (&mut known.signal, &imported.signal),
         (&mut known.reason, &imported.reason),
     ];
-    let mut is_more = texts.into_iter().fold(false, |is_more, (known, text)| add_text(known, text) | is_more);
-    let times = [
-        (&mut known.submitted, imported.submitted),
-        (&mut known.started, imported.started),
-        (&mut known.ended, imported.ended),
-    ];
-    for (known, time) in times {
-        is_more |= known.is_none() && time.is_some();
-        *known = known.or(time);
-    }
-    let is_unknown =
-        matches!(known.outcome, None | Some(Outcome::Finished)) && known.outcome != imported.outcome;
-    if is_unknown {
-        (known.state, known.outcome) = (State::Ended, imported.outcome);
-        is_more = true;
-    }
-    if known.hosts.is_empty() && !imported.hosts.is_empty() {
-        known.hosts.clone_from(&imported.hosts);
-        is_more = true;
-    }
-    known.tries = known.tries.max(u32::from(known.started.is_some()));
-    match &imported.details {
-        Some(imported) => add_details(known.details.get_or_insert_default(), imported, is_more) || is_more,
-        None => is_more,
-    }
-}
-
-fn is_number(user: &str) -> bool {
-    user.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn add_text(known: &mut CompactString, text: &CompactString) -> bool {
-    let is_more = known.is_empty() && !text.is_empty();
-    if is_more {
+    for (known, text) in texts.into_iter().filter(|(known, _)| known.is_empty()) {
         known.clone_from(text);
     }
-    is_more
-}
-
-/// Adds facts and earlier runs; if anything was added, or `is_more`, also where it is from.
-fn add_details(known: &mut JobDetails, imported: &JobDetails, mut is_more: bool) -> bool {
-    for statement in &imported.facts {
-        if statement.fact != Fact::ImportedFrom && known.statement(statement.fact).is_none() {
-            known.facts.push(statement.clone());
-            is_more = true;
+    known.submitted = known.submitted.or(imported.submitted);
+    known.started = known.started.or(imported.started);
+    known.ended = known.ended.or(imported.ended);
+    if matches!(known.outcome, None | Some(Outcome::Finished)) {
+        (known.state, known.outcome) = (State::Ended, imported.outcome);
+    }
+    if known.hosts.is_empty() {
+        known.hosts.clone_from(&imported.hosts);
+    }
+    known.tries = known.tries.max(u32::from(known.started.is_some()));
+    let Some(imported) = &imported.details else { return };
+    let details = known.details.get_or_insert_default();
+    for statement in imported.facts.iter().filter(|statement| statement.fact != Fact::ImportedFrom) {
+        if details.statement(statement.fact).is_none() {
+            details.facts.push(statement.clone());
         }
     }
-    if known.runs.is_empty() && !imported.runs.is_empty() {
-        known.runs.clone_from(&imported.runs);
-        is_more = true;
+    if details.runs.is_empty() {
+        details.runs.clone_from(&imported.runs);
     }
-    if let Some(from) = imported.statement(Fact::ImportedFrom).filter(|_| is_more) {
-        known.facts.retain(|statement| statement.fact != Fact::ImportedFrom);
-        known.facts.push(from.clone());
+    if *known == before {
+        return;
     }
-    known.facts.sort_unstable_by_key(|statement| statement.fact);
-    is_more
+    let facts = &mut known.details.get_or_insert_default().facts;
+    if let Some(from) = imported.statement(Fact::ImportedFrom) {
+        facts.retain(|statement| statement.fact != Fact::ImportedFrom);
+        facts.push(from.clone());
+    }
+    facts.sort_unstable_by_key(|statement| statement.fact);
+}
+
+fn is_number(user: &CompactString) -> bool {
+    user.bytes().all(|byte| byte.is_ascii_digit())
 }

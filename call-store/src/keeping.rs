@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use wire::call::job::{Fact, JobDetails};
 use wire::call::usage::Usage;
-use wire::call::{Call, StoredCall};
+use wire::call::{Call, StoredCall, without_life};
 use wire::event::Outcome;
 use wire::report::calls::{CallPosition, POSITIONS_MAX};
 use wire::time::Time;
@@ -168,7 +168,7 @@ async fn free_id(to: &mut SqliteConnection, id: &str) -> Result<CompactString, s
     let mut life = 1;
     loop {
         life += 1;
-        let other = format_compact!("{}#{life}", row::without_life(id));
+        let other = format_compact!("{}#{life}", without_life(id));
         let taken = sqlx::query("SELECT 1 FROM call WHERE id = ?").bind(other.as_str());
         if taken.fetch_optional(&mut *to).await?.is_none() {
             return Ok(other);

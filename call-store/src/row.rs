@@ -124,14 +124,6 @@ pub(crate) fn aliases(left: &StoredCall) -> Vec<String> {
     aliases.into_iter().map(str::to_owned).collect()
 }
 
-/// Returns an id without the mark of a later life.
-pub(crate) fn without_life(id: &str) -> &str {
-    match id.rsplit_once('#') {
-        Some((name, life)) if !life.is_empty() && life.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        Some(_) | None => id,
-    }
-}
-
 /// Returns the product of an id or of its scope.
 pub(crate) fn product_of(id: &str) -> &str {
     id.split([':', '/']).next().unwrap_or_default()

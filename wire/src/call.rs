@@ -148,6 +148,15 @@ pub fn host_names(printed: &str) -> [&str; 2] {
     [printed, printed.split('.').next().unwrap_or_default()]
 }
 
+/// Returns an id without the mark of a later life.
+#[must_use]
+pub fn without_life(id: &str) -> &str {
+    match id.rsplit_once('#') {
+        Some((name, life)) if !life.is_empty() && life.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => id,
+    }
+}
+
 /// Keys that join an event to its call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keys {

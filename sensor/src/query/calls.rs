@@ -279,6 +279,7 @@ impl<'a> CallFilter<'a> {
 mod tests {
     use super::*;
     use log_filters::found::Found;
+    use wire::call::job::{JobDetails, NO_LINE, Statement};
     use wire::call::{Authority, Keys, Naming};
     use wire::event::{Content, Id, Kind};
     use wire::id::{Generation, SensorKey};
@@ -338,5 +339,14 @@ mod tests {
         assert!(!runs_again(&stored("test:1", 50), &joiner), "an earlier call");
         assert!(!runs_again(&stored("test:2", 120), &joiner), "it has ended");
         assert!(!runs_again(&stored("test:3", 150), &joiner), "it is not in memory");
+        let statement = Statement {
+            fact: Fact::ImportedFrom,
+            value: "sacct.txt".into(),
+            by: Authority::Accounting,
+            line: NO_LINE,
+        };
+        let details = JobDetails { facts: vec![statement], ..JobDetails::default() };
+        let imported = Call { events: 0, details: Some(Box::new(details)), ..stored("test:1", 150) };
+        assert!(!runs_again(&imported, &joiner), "no log states its end");
     }
 }

@@ -14,9 +14,10 @@ use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::collections::HashSet;
 use wire::api::job_import::{ImportJobsParams, JOBS_MAX, JobsImported, Refused, RefusedJob};
-use wire::call::{Call, StoredCall};
+use wire::call::StoredCall;
 use wire::fault;
 use wire::query::Viewer;
+use wire::time::Time;
 
 impl KnownJobs {
     /// `sensor.import_jobs`.
@@ -67,13 +68,14 @@ impl KnownJobs {
 
     /// Returns the ids of these that calls of another time in memory have.
     async fn ids_in_memory(&self, calls: &[StoredCall]) -> Result<HashSet<CompactString>, Fault> {
-        let wanted: Vec<Call> = calls.iter().map(|stored| stored.call.clone()).collect();
+        let wanted =
+            calls.iter().map(|StoredCall { call, .. }| (call.id.clone(), call.earliest(), call.latest()));
+        let wanted: Vec<_> = wanted.collect();
         let taken = self.calls.memory.read(move |joiner| {
-            let is_taken = |call: &Call| {
-                let id = joiner.present_id(&call.id).filter(|id| **id == call.id)?;
-                let known = joiner.get(id)?;
-                let is_other = known.earliest() > call.latest() || known.latest() < call.earliest();
-                is_other.then(|| call.id.clone())
+            let is_taken = |(id, earliest, latest): &(CompactString, Option<Time>, Option<Time>)| {
+                let known = joiner.present_id(id).filter(|present| *present == id)?;
+                let known = joiner.get(known)?;
+                (known.earliest() > *latest || known.latest() < *earliest).then(|| id.clone())
             };
             wanted.iter().filter_map(is_taken).collect()
         });

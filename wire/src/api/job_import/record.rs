@@ -8,7 +8,7 @@ use super::ImportedJob;
 use crate::api::UnixTime;
 use crate::api::jobs::{Job, JobRun};
 use crate::call::job::{Fact, JobDetails, NO_LINE, Run, Statement};
-use crate::call::{Authority, Call, State, StoredCall};
+use crate::call::{Authority, Call, State, StoredCall, without_life};
 use crate::event::Outcome;
 use crate::time::Time;
 use compact_str::{CompactString, ToCompactString};
@@ -119,12 +119,7 @@ impl ImportedJob {
 /// Checks an id, and returns it without the mark of a later life, and its number.
 fn id_and_number(id: &str) -> Result<(CompactString, &str), String> {
     let wrong = || format!("id: expected the product and number of a job, such as slurm:17, found {id:?}");
-    let (scope, number) = id.split_once(':').ok_or_else(wrong)?;
-    let is_mark = |mark: &str| !mark.is_empty() && mark.bytes().all(|byte| byte.is_ascii_digit());
-    let number = match number.rsplit_once('#') {
-        Some((number, mark)) if is_mark(mark) => number,
-        Some(_) | None => number,
-    };
+    let (scope, number) = without_life(id).split_once(':').ok_or_else(wrong)?;
     let is_scope = scope.starts_with(|first: char| first.is_ascii_lowercase());
     let is_plain = !id.contains(|char: char| char.is_whitespace() || char.is_control());
     if !is_scope || !is_plain || number.is_empty() || id.len() > ID_LEN_MAX_BYTES {
