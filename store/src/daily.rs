@@ -135,7 +135,7 @@ impl DailyLog {
                 0 => 0,
                 _ => {
                     frame_file::check_purpose(&file, &path, self.reader.format)?;
-                    records(&file, len, |_, _, _| true)?.end
+                    end_of_whole(&file, 0, len)?
                 }
             };
             if end < len {
@@ -208,7 +208,7 @@ impl DailyReader {
             }
             frame_file::check_purpose(&file, &path, self.format)?;
             let mut broken = 0;
-            let read = records(&file, len, |at, prefix, head| {
+            let read = records(&file, 0, len, |at, prefix, head| {
                 if head.time < since || head.time >= until {
                     return true;
                 }
@@ -236,7 +236,7 @@ impl DailyReader {
         let mut oldest = None;
         for date in self.dates()? {
             let Ok(file) = state_file::open_to_read(&self.path(date)) else { continue };
-            records(&file, file.metadata()?.len(), |_, _, head| {
+            records(&file, 0, file.metadata()?.len(), |_, _, head| {
                 oldest = Some(head.time);
                 false
             })?;
@@ -247,12 +247,12 @@ impl DailyReader {
         Ok(oldest)
     }
 
-    fn path(&self, date: Date) -> PathBuf {
-        self.folder.join(format!("{date}{SUFFIX}"))
+    pub(crate) fn path(&self, date: Date) -> PathBuf {
+        self.folder.join(file_of(date))
     }
 
     /// Days that have a file, the oldest first.
-    fn dates(&self) -> io::Result<Vec<Date>> {
+    pub(crate) fn dates(&self) -> io::Result<Vec<Date>> {
         let mut dates = Vec::new();
         let entries = match std::fs::read_dir(&self.folder) {
             // Nothing is stored yet.
@@ -262,7 +262,7 @@ impl DailyReader {
         for entry in entries {
             let name = entry?.file_name();
             let date = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)?.parse::<Date>().ok());
-            dates.extend(date.filter(|date| *name == *format!("{date}{SUFFIX}")));
+            dates.extend(date.filter(|date| *name == *file_of(*date)));
         }
         dates.sort_unstable();
         Ok(dates)
@@ -278,10 +278,27 @@ struct Read {
     is_stopped: bool,
 }
 
-/// Visits the records of a file: place, prefix and head; `visit` returns whether it wants more.
-fn records(file: &File, len: u64, mut visit: impl FnMut(u64, &Prefix, &Head) -> bool) -> io::Result<Read> {
-    let mut read = Read { end: 0, damaged_bytes: 0, is_stopped: false };
-    let mut at = 0;
+/// Name of the file of a day.
+pub(crate) fn file_of(date: Date) -> String {
+    format!("{date}{SUFFIX}")
+}
+
+/// Where the last whole record ends. No record before `from` is looked at, unless one lies across it.
+pub(crate) fn end_of_whole(file: &File, from: u64, len: u64) -> io::Result<u64> {
+    let is_between = from < len && frame_file::read_head(file, from, len).is_ok();
+    let read = records(file, if is_between { from } else { 0 }, len, |_, _, _| true)?;
+    Ok(read.end)
+}
+
+/// Visits the records from a place on: place, prefix and head; `visit` returns whether it wants more.
+fn records(
+    file: &File,
+    from: u64,
+    len: u64,
+    mut visit: impl FnMut(u64, &Prefix, &Head) -> bool,
+) -> io::Result<Read> {
+    let mut read = Read { end: from, damaged_bytes: 0, is_stopped: false };
+    let mut at = from;
     while at < len {
         let Ok((prefix, head)) = frame_file::read_head(file, at, len) else {
             match frame_file::next_frame(file, at + 1, len)? {

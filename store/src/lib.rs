@@ -15,6 +15,7 @@ pub mod copied_names;
 pub mod copy;
 pub mod copy_samples;
 pub mod daily;
+pub mod daily_copy;
 pub mod exact;
 pub mod exported;
 mod frame;

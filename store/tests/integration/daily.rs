@@ -6,16 +6,16 @@ use store::daily::{DailyLimit, DailyLog};
 use wire::time::Time;
 use wire::version::PROCESS_HISTORY;
 
-const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// The start of 2026-11-27.
-const START: Time = Time::from_micros(1_795_737_600_000_000);
-const LARGE: DailyLimit = DailyLimit { bytes: 1 << 30, days: 1000 };
+pub(crate) const START: Time = Time::from_micros(1_795_737_600_000_000);
+pub(crate) const LARGE: DailyLimit = DailyLimit { bytes: 1 << 30, days: 1000 };
 
-fn open(folder: &Path, limit: DailyLimit) -> DailyLog {
+pub(crate) fn open(folder: &Path, limit: DailyLimit) -> DailyLog {
     DailyLog::open(folder, PROCESS_HISTORY, limit).expect("a folder")
 }
 
-fn minute(number: u32) -> Time {
+pub(crate) fn minute(number: u32) -> Time {
     START.plus(Duration::from_secs(60) * number)
 }
 
@@ -28,7 +28,7 @@ fn read(folder: &Path, since: Time, until: Time) -> (Vec<(Time, String)>, u64) {
     (found, damaged.expect("readable"))
 }
 
-fn all(folder: &Path) -> (Vec<String>, u64) {
+pub(crate) fn all(folder: &Path) -> (Vec<String>, u64) {
     let (found, damaged) = read(folder, Time::from_micros(0), Time::from_micros(i64::MAX));
     (found.into_iter().map(|(_, record)| record).collect(), damaged)
 }

@@ -3,6 +3,7 @@
 mod compaction;
 mod copies;
 mod daily;
+mod daily_copy;
 mod damage;
 mod elsewhere;
 mod kill;
