@@ -46,13 +46,15 @@ const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
 
 /// Methods of class logs. Recordings contain events as well as samples; the summary names users and their
 /// calls; the error of a module may contain data that it received.
-const LOGS: [&str; 16] = [
+const LOGS: [&str; 18] = [
     "sensor.events",
     "sensor.calls",
     "sensor.files",
     "sensor.filters",
     "sensor.call_processes",
     "sensor.job_series",
+    "sensor.archive",
+    "sensor.series_copy",
     "sensor.recordings",
     "sensor.recording",
     "sensor.recording_file",

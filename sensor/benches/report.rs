@@ -104,7 +104,7 @@ fn member(nth: u32) -> (Sender, PeerKey) {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
-        has_history: false,
+        stores: wire::report::Stores::default(),
     };
     (Sender::new(identity, MarkList::default()), PeerKey(peer))
 }

@@ -5,6 +5,7 @@
 
 pub mod history;
 
+use crate::archive;
 use crate::control;
 use crate::findings;
 use crate::findings::config::Thresholds;
@@ -63,6 +64,9 @@ pub struct RawConfig {
     /// Users whose processes operators may control.
     #[serde(default)]
     pub control: control::config::RawConfig,
+    /// Archive of the series of jobs of other hosts.
+    #[serde(default)]
+    pub archive: archive::config::RawConfig,
     /// Thresholds of findings about jobs.
     #[serde(default)]
     pub findings: findings::config::RawConfig,
@@ -163,6 +167,8 @@ pub struct Config {
     pub recorder: recorder::config::Config,
     /// Users whose processes operators may control: none unless listed.
     pub control: control::config::Config,
+    /// Archive of the series of jobs of other hosts; `None` if this sensor is none.
+    pub archive: Option<archive::config::Config>,
     /// Thresholds of findings about jobs.
     pub findings: Thresholds,
     /// Folder of modules.
@@ -221,6 +227,7 @@ impl Config {
         let recorder = wrong.section("recorder", recorder::config::Config::new(raw.recorder));
         let control = wrong.section("control", control::config::Config::new(raw.control));
         let findings = wrong.section("findings", Thresholds::new(&raw.findings));
+        let archive = wrong.section("archive", archive::config::Config::new(&raw.archive));
         let modules = wrong.section("modules", module::config::Config::new(raw.modules));
         let tails = raw.tail.iter().enumerate().filter_map(|tail| tail_of(tail, &mut wrong)).collect();
         let first_start = match raw.first_start {
@@ -233,7 +240,7 @@ impl Config {
             own_zone,
             sample_rate,
             process_rate,
-            recorder.zip(control).zip(modules).zip(history).zip(findings),
+            recorder.zip(control).zip(modules).zip(history).zip(findings).zip(archive),
         ) {
             (
                 Some(domain),
@@ -241,7 +248,7 @@ impl Config {
                 Some(zone),
                 Some(sample_rate),
                 Some(process_rate),
-                Some(((((recorder, control), modules), history), findings)),
+                Some((((((recorder, control), modules), history), findings), archive)),
             ) if wrong.0.is_empty() => Ok(Config {
                 domain,
                 host,
@@ -257,6 +264,7 @@ impl Config {
                 exported: raw.history.exported,
                 recorder,
                 control,
+                archive,
                 findings,
                 modules,
                 tails,

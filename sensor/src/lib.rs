@@ -7,6 +7,7 @@
 //! the [`representative`], which aggregates a domain. [`query`] answers from all of them.
 //! Not here: the listener and the program (`visperf`).
 
+pub mod archive;
 pub mod call_history;
 mod call_ids;
 pub mod channel;

@@ -8,7 +8,7 @@ mod pasts;
 mod process_sampling;
 mod status;
 
-use crate::call_history::CallHistory;
+use crate::archive::Archive;
 use crate::channel::handover;
 use crate::channel::hub::Hub;
 use crate::channel::pump::{self, Pump};
@@ -21,7 +21,6 @@ use crate::job_usage;
 use crate::journal::reader::Reader;
 use crate::module;
 use crate::process;
-use crate::process_history;
 use crate::query;
 use crate::query::calls::{KnownCalls, Memory};
 use crate::recorder::{store, worker};
@@ -58,6 +57,9 @@ pub enum Error {
     /// The folder of recordings cannot be opened.
     #[error("recordings: {0}")]
     Recorder(#[from] store::Error),
+    /// The folder of the archive cannot be used.
+    #[error("archive: {0}; check the folder `archive` in the state folder, or turn [sensor.archive] off")]
+    Archive(std::io::Error),
     /// The thread of the history panicked.
     #[error("storing the history ended by a defect: {0}")]
     History(tokio::task::JoinError),
@@ -114,12 +116,7 @@ pub struct Status {
     processes: process::sampler::Handle,
     serving: watch::Handle,
     channels: Hub,
-    history: Option<history::handle::Handle>,
-    copies: Option<history::handle::Handle>,
-    process_history: Option<process_history::worker::Handle>,
-    job_usage: Option<job_usage::worker::Handle>,
-    call_history: Option<CallHistory>,
-    domain_calls: Option<CallHistory>,
+    pasts: pasts::Handles,
     recorder: Option<worker::Handle>,
     modules: Option<module::worker::Handle>,
     /// `None` while the sensor is being built.
@@ -160,7 +157,7 @@ impl Sensor {
         let channels = Hub::default();
         let sampling = process_sampling::set_up(chosen, &config, state, &tail, &channels)?;
         let (processes, recorder, serving) = (sampling.processes, sampling.recorder, sampling.serving);
-        let pasts = pasts.with_processes(sampling.history, sampling.usage);
+        let pasts = pasts.with_processes(sampling.history, sampling.usage).with_archive(&config, state)?;
         let rolls = Rosters::new(serving.clone(), Arc::clone(&joiner));
         channels.set_rosters(rolls.clone());
         let pump = Pump::new(&channels, tail.reader(), Arc::clone(&joiner));
@@ -174,12 +171,7 @@ impl Sensor {
             processes: processes.handle(),
             serving: serving.clone(),
             channels: channels.clone(),
-            history: pasts.own(),
-            copies: pasts.copies().map(|copies| copies.handle().clone()),
-            process_history: pasts.processes(),
-            job_usage: pasts.usage(),
-            call_history: pasts.calls(),
-            domain_calls: pasts.domain_calls(),
+            pasts: pasts.handles(),
             recorder: recorder.as_ref().map(|(_, handle)| handle.clone()),
             modules: modules.as_ref().map(|(_, handle)| handle.clone()),
             report: None,
@@ -246,12 +238,7 @@ impl Sensor {
             processes: self.processes.handle(),
             serving: self.serving.1.clone(),
             channels: self.channels.clone(),
-            history: self.history(),
-            copies: self.copies().map(|copies| copies.handle().clone()),
-            process_history: self.pasts.processes(),
-            job_usage: self.pasts.usage(),
-            call_history: self.pasts.calls(),
-            domain_calls: self.pasts.domain_calls(),
+            pasts: self.pasts.handles(),
             recorder: self.recorder(),
             modules: self.modules(),
             report: Some((self.reporting.clone(), self.representative.clone())),
@@ -274,6 +261,12 @@ impl Sensor {
     #[must_use]
     pub fn copies(&self) -> Option<history::copies::Copies> {
         self.pasts.copies()
+    }
+
+    /// Returns its archive, if it is one; the caller that has a transport to other hosts runs it.
+    #[must_use]
+    pub fn archive(&self) -> Option<Archive> {
+        self.pasts.archive()
     }
 
     /// Returns its flight recorder, if the configuration has one.
@@ -366,7 +359,9 @@ impl Sensor {
             .method(),
             query::past_processes::method(self.recorder()),
             query::process_history::method(self.pasts.processes()),
-            query::job_series::method(self.pasts.series(), self.config.host.clone()),
+            query::job_series::method(self.pasts.series(), self.archive(), self.config.host.clone()),
+            query::archive::method(self.archive()),
+            query::archive::copy_method(self.pasts.series(), self.archive()),
             query::metrics::method(&self.sampler.handle(), self.history()),
             query::history::method(self.history(), self.config.host.clone(), self.pasts.exported().clone()),
             query::processes::method(&self.processes.handle(), Path::new(PROC)),

@@ -28,6 +28,8 @@ mod kill9;
 mod kill9_history;
 #[cfg(feature = "matrix")]
 mod lab_admission;
+#[cfg(feature = "matrix")]
+mod lab_archive;
 #[cfg(feature = "lab")]
 mod lab_away;
 #[cfg(feature = "matrix")]

@@ -8,6 +8,7 @@
 //! field that is added later has a default, because a daemon of the previous version does not send it.
 //! Not here: encoding (`rpc`), handlers (the daemons).
 
+pub mod archive;
 mod bytes;
 pub mod calls;
 pub mod channels;
@@ -114,6 +115,8 @@ mod tests {
 
     #[test]
     fn methods_of_a_domain_are_known_by_their_names() {
+        check::<archive::ArchiveParams>();
+        check::<archive::SeriesCopyParams>();
         check::<calls::DomainCallsParams>();
         check::<calls::SensorCallsParams>();
         check::<domain::HostsParams>();

@@ -17,7 +17,7 @@
 //!   Samples: those that follow          →
 //!   FetchSamples: of a standby          →
 //!                                       ←   Samples
-//!   FetchCalls: of a standby            →
+//!   FetchCalls: of a standby or archive →
 //!                                       ←   Calls: those that were stored since
 //!   Leave                               →
 //! ```
@@ -155,6 +155,8 @@ pub struct Stores {
     pub minutes: bool,
     /// Whether it answers [`FromRepresentative::FetchSamples`].
     pub samples: AtEnd<bool>,
+    /// Whether it is an archive.
+    pub archive: AtEnd<bool>,
 }
 
 /// One event as it is sent and stored: its sensor and number follow from its position.
@@ -318,7 +320,7 @@ pub enum FromMember {
     Minutes(minutes::Minutes),
     /// From a standby: request for the minutes of all hosts.
     Fetch(minutes::Fetch),
-    /// From a standby: request for the stored calls of the domain.
+    /// From a standby or an archive: request for the stored calls of the domain.
     FetchCalls(calls::FetchCalls),
     /// Newest samples of the member's host.
     Samples(samples::Samples),

@@ -170,27 +170,16 @@ impl Handle {
             let memory = locked(&self.0.memory);
             (memory.waiting.clone(), memory.open.clone())
         };
-        let mut damaged = 0;
-        let mut of_record = |bytes: &[u8]| {
-            match pieces(bytes) {
-                Some(all) => all.iter().for_each(|piece| visit(&piece.whose, &|| piece.points())),
-                None => damaged += bytes.len() as u64,
-            }
-            true
-        };
-        let until = until.plus(RECORD_SPAN);
-        let skipped = self.0.reader.each(since, until, |_, bytes| of_record(bytes))?;
-        waiting.iter().for_each(|(_, bytes)| _ = of_record(bytes));
+        let mut damaged = each_stored(&self.0.reader, since, until, &mut visit)?;
+        waiting.iter().for_each(|(_, bytes)| damaged += of_record(bytes, &mut visit));
         open.iter().for_each(|(whose, points)| visit(whose, &|| Some(points.clone())));
-        Ok(skipped + damaged)
+        Ok(damaged)
     }
 
-    /// Time of the oldest stored record.
-    ///
-    /// # Errors
-    /// If a file cannot be read.
-    pub fn oldest(&self) -> io::Result<Option<Time>> {
-        self.0.reader.oldest()
+    /// Returns a reader of what is on disk.
+    #[must_use]
+    pub fn reader(&self) -> DailyReader {
+        self.0.reader.clone()
     }
 
     /// What is not stored at the moment, and why.
@@ -208,6 +197,35 @@ impl Handle {
             ("series_damaged_bytes_total", read(&self.0.damaged_bytes)),
             ("series_records_lost_total", read(&self.0.lost)),
         ]
+    }
+}
+
+/// Visits the pieces on disk that may have points between two times. Returns the number of damaged bytes that were skipped.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn each_stored(
+    reader: &DailyReader,
+    since: Time,
+    until: Time,
+    mut visit: impl FnMut(&Whose, &dyn Fn() -> Option<Vec<Point>>),
+) -> io::Result<u64> {
+    let mut damaged = 0;
+    let skipped = reader.each(since, until.plus(RECORD_SPAN), |_, bytes| {
+        damaged += of_record(bytes, &mut visit);
+        true
+    })?;
+    Ok(skipped + damaged)
+}
+
+/// Visits the pieces of a record; returns its length if it is damaged.
+fn of_record(bytes: &[u8], visit: &mut impl FnMut(&Whose, &dyn Fn() -> Option<Vec<Point>>)) -> u64 {
+    match pieces(bytes) {
+        Some(all) => {
+            all.iter().for_each(|piece| visit(&piece.whose, &|| piece.points()));
+            0
+        }
+        None => bytes.len() as u64,
     }
 }
 
@@ -251,7 +269,7 @@ mod tests {
         let (_, again) = SeriesLog::new(LIMIT, folder.path());
         assert_eq!((found(&again, &one), found(&again, &other)), (100, 50), "after a restart");
         assert!(handle.figures()[0].1 > 500 && handle.trouble().is_none());
-        assert!(again.oldest().expect("readable").is_some());
+        assert!(again.reader().oldest().expect("readable").is_some());
     }
 
     #[test]

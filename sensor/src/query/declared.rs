@@ -5,6 +5,7 @@
 //! Not here: the implementations.
 
 use rpc::dispatch::method::Declaration;
+use wire::api::archive::{ArchiveParams, SeriesCopyParams};
 use wire::api::calls::{DomainCallsParams, SensorCallsParams};
 use wire::api::channels::{
     AlterParams, ChannelsParams, SubscribeParams, SubscriptionsParams, UnsubscribeParams,
@@ -42,6 +43,8 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<PastProcessesParams>(),
         Declaration::of::<ProcessHistoryParams>(),
         Declaration::of::<JobSeriesParams>(),
+        Declaration::of::<ArchiveParams>(),
+        Declaration::of::<SeriesCopyParams>(),
         Declaration::of::<RecordingsParams>(),
         Declaration::of::<RecordParams>(),
         Declaration::of::<RecordingParams>(),

@@ -156,6 +156,7 @@ impl Domain {
             samples_thinned: Some(row.samples_thinned),
             copied_until: row.copied_until.map(UnixTime),
             calls_running: Some(row.calls_running),
+            archive: Some(row.is_archive),
             health: Some(state.health.iter().map(ToString::to_string).collect()),
         }
     }

@@ -1,13 +1,15 @@
-//! `sensor.job_series`: the curves of a job on this host.
+//! `sensor.job_series`: the curves of a job on this host, or on another one whose series the archive here has.
 //!
 //! Rules: a curve of another user is absent, unless the caller may inspect it: root and operators see all. Points of an
 //! answer are bounded. Not here: what is stored (`job_series::log`), how points become curves (`job_series::curve`).
 
+use super::archive::{archived, no_series, unreadable};
 use super::history::step_for;
 use super::past::between;
+use crate::archive::Archive;
 use crate::history::writing::calendar;
 use crate::job_series::curve::{Step, steps};
-use crate::job_series::log::Handle;
+use crate::job_series::log::{Handle, each_stored};
 use crate::job_series::piece::{Point, Whose};
 use crate::process::details::Users;
 use crate::process::visibility::Visibility;
@@ -16,7 +18,9 @@ use rpc::dispatch::method::Method;
 use rpc::dispatch::typed;
 use rpc::fault::Fault;
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
+use store::daily::DailyReader;
 use wire::api::job_series::{JobCurve, JobSeries, JobSeriesParams, POINTS_MAX};
 use wire::api::{Span, UnixTime};
 use wire::id::HostName;
@@ -40,28 +44,63 @@ const BEFORE: Duration = Duration::from_secs(120);
 /// Points that are read for an answer, at most: of a job, a month's.
 const READ_MAX: usize = 3_000_000;
 
+/// Where series are read.
+enum Stored {
+    /// Those that this host measured.
+    Own(Handle),
+    /// Those of another host, in the archive on this one.
+    Archived(Vec<DailyReader>),
+}
+
+impl Stored {
+    /// Visits the pieces that may have points between two times; returns the number of damaged bytes.
+    fn each(
+        &self,
+        (since, until): (Time, Time),
+        mut visit: impl FnMut(&Whose, &dyn Fn() -> Option<Vec<Point>>),
+    ) -> io::Result<u64> {
+        match self {
+            Stored::Own(series) => series.each(since, until, visit),
+            Stored::Archived(readers) => readers
+                .iter()
+                .try_fold(0, |damaged, reader| Ok(damaged + each_stored(reader, since, until, &mut visit)?)),
+        }
+    }
+
+    fn oldest(&self) -> io::Result<Option<Time>> {
+        match self {
+            Stored::Own(series) => series.reader().oldest(),
+            Stored::Archived(readers) => {
+                let oldest = readers.iter().map(DailyReader::oldest).collect::<io::Result<Vec<_>>>()?;
+                Ok(oldest.into_iter().flatten().min())
+            }
+        }
+    }
+}
+
 /// Creates the method; without series it says so.
 #[must_use]
-pub fn method(series: Option<Handle>, host: HostName) -> Method {
+pub fn method(series: Option<Handle>, archive: Option<Archive>, host: HostName) -> Method {
     let pool = BlockingPool::new("reading series of jobs", AT_ONCE_MAX);
     typed::method(move |caller, params: JobSeriesParams| {
-        let (series, pool, host) = (series.clone(), pool.clone(), host.clone());
+        let (series, archive, pool, host) = (series.clone(), archive.clone(), pool.clone(), host.to_string());
         let visibility = Visibility::of(caller.viewer);
         async move {
-            let series = series.ok_or_else(|| {
-                Fault::not_found(
-                    "series of jobs are turned off in the configuration of this sensor ([sensor.history] on, \
-                     job_series_budget_mib)",
-                )
-            })?;
-            let answer = pool.run(move || answer(&series, &params, visibility, calendar())).await?;
-            Ok(JobSeries { host: host.to_string(), ..answer })
+            let (stored, whose) = match &params.measured_by {
+                None => (Stored::Own(series.ok_or_else(no_series)?), (host, None)),
+                Some(name) => {
+                    (Stored::Archived(archived(archive.as_ref(), name)?), (name.clone(), Some(host)))
+                }
+            };
+            let answer = pool.run(move || answer(&stored, &params, visibility, calendar())).await?;
+            let (host, archive) = whose;
+            Ok(JobSeries { host, archive, ..answer })
         }
     })
 }
 
 fn answer(
-    series: &Handle,
+    series: &Stored,
     params: &JobSeriesParams,
     visibility: Visibility,
     now: Time,
@@ -77,10 +116,8 @@ fn answer(
     if !(STEP_MIN..=STEP_MAX).contains(&step) {
         return Err(Fault::invalid_params("step: a job has a point each second; expected 1 s to a day"));
     }
-    let unreadable =
-        |error: std::io::Error| Fault::unavailable(format!("the series of jobs cannot be read: {error}"));
     let (mut found, mut count, mut damaged) = (BTreeMap::<Whose, Vec<Point>>::new(), 0, 0);
-    let read = series.each(since.minus(step.max(BEFORE)), until, |whose, points| {
+    let read = series.each((since.minus(step.max(BEFORE)), until), |whose, points| {
         let is_meant = whose.jobs.iter().any(|job| *job == params.job) && visibility.inspects(whose.uid);
         if !is_meant || count > READ_MAX {
             return;
@@ -112,6 +149,7 @@ fn answer(
     curves.sort_by_key(|curve| curve.started);
     Ok(JobSeries {
         host: String::new(),
+        archive: None,
         step_secs: step.as_secs_f64(),
         curves,
         own_only: !visibility.is_all(),
@@ -153,7 +191,7 @@ mod tests {
     use wire::query::Viewer;
 
     /// Ten minutes of a job of user 1000 with two CPUs in use, and of a process of user 1001 that claims it.
-    fn stored(state: &std::path::Path) -> Handle {
+    fn stored(state: &std::path::Path) -> Stored {
         let (mut log, handle) = SeriesLog::new(DailyLimit { bytes: 1 << 20, days: 9 }, state);
         let all = [(whose("slurm:17", 1000), 2), (whose("slurm:17", 1001), 0), (whose("slurm:18", 1000), 1)];
         for second in 1..=600 {
@@ -162,10 +200,10 @@ mod tests {
             log.add(all.iter().map(point).collect());
             log.store();
         }
-        handle
+        Stored::Own(handle)
     }
 
-    fn ask(series: &Handle, params: &JobSeriesParams, viewer: Viewer) -> Result<JobSeries, Fault> {
+    fn ask(series: &Stored, params: &JobSeriesParams, viewer: Viewer) -> Result<JobSeries, Fault> {
         let now = whose("", 0).started.plus(Duration::from_secs(600));
         answer(series, params, Visibility::with(viewer, false), now)
     }

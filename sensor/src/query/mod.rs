@@ -5,6 +5,7 @@
 //! `wait`.
 //! Not here: how a call arrives and how values are encoded (`rpc`).
 
+pub mod archive;
 mod block_query;
 mod call_page;
 pub mod call_processes;

@@ -1,4 +1,5 @@
-//! Stored calls on a standby's stream: it fetches those of the representative, so that it has them when it succeeds.
+//! Stored calls on a member's stream: a standby fetches those of the representative, so that it has them when it succeeds; an
+//! archive fetches them, too.
 //!
 //! Rule: the database is used by a task of its own, one answer at a time; what it refuses is fetched again.
 //! Not here: the copies of minutes ([`super::copying`]), the representative's answers (`representative`).
@@ -65,10 +66,10 @@ impl CallCopying {
         CallCopying { inputs, position: None, task: None, due: None }
     }
 
-    /// Prepares a request, if this host is a standby and one is due.
+    /// Prepares a request, if this host is a standby or an archive and one is due.
     pub(super) fn prepare(&mut self, sender: &Sender, now: Instant) {
         let is_due = self.due.is_none_or(|due| due <= now) && self.task.is_none();
-        if !is_due || !sender.offers_calls() || !(self.inputs.is_standby)() {
+        if !is_due || !sender.offers_calls() || !((self.inputs.is_standby)() || self.inputs.is_archive) {
             return;
         }
         let Some(history) = self.inputs.calls.clone() else { return };

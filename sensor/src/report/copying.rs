@@ -32,11 +32,13 @@ pub struct CopyInputs {
     pub calls: Option<CallHistory>,
     /// Returns whether this host is to succeed the representative.
     pub is_standby: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Whether this host is an archive, which copies the domain's calls whatever its role.
+    pub is_archive: bool,
 }
 
 impl Default for CopyInputs {
     fn default() -> CopyInputs {
-        CopyInputs { own: None, copies: None, calls: None, is_standby: Box::new(|| false) }
+        CopyInputs { own: None, copies: None, calls: None, is_standby: Box::new(|| false), is_archive: false }
     }
 }
 

@@ -51,8 +51,8 @@ pub struct Identity {
     pub boot: CompactString,
     /// When this run of the sensor started.
     pub started: Time,
-    /// Whether it stores samples and minutes.
-    pub has_history: bool,
+    /// What it stores.
+    pub stores: Stores,
 }
 
 /// Range of events in the journal.
@@ -196,7 +196,7 @@ impl Sender {
     pub fn connect(&mut self, held: JournalRange, clock: Time) {
         self.disconnect();
         self.phase = Phase::Asking;
-        let Identity { program, sensor, host, mut hosts, boot, started, .. } = self.identity.clone();
+        let Identity { program, sensor, host, mut hosts, boot, started, stores } = self.identity.clone();
         hosts.truncate(HOSTS_MAX);
         self.put(&FromMember::Hello(Box::new(Hello {
             version: VERSION,
@@ -211,10 +211,7 @@ impl Sender {
             next: held.next,
             acknowledged: held.acknowledged.max(self.acknowledged),
             marks: self.marks.iter().collect(),
-            stores: AtEnd(Some(Stores {
-                minutes: self.identity.has_history,
-                samples: AtEnd(Some(self.identity.has_history)),
-            })),
+            stores: AtEnd(Some(stores)),
         })));
     }
 

@@ -99,6 +99,8 @@ pub struct Host {
     /// When its sensor started, by the host's clock.
     pub started: Time,
     pub role: Role,
+    /// Whether it is an archive.
+    pub is_archive: bool,
     /// State that it reported last.
     pub state: HostState,
     /// By how much its clock was ahead of the representative's at its last hello, in microseconds.
@@ -214,6 +216,7 @@ impl Hosts {
             program: hello.program.clone(),
             started: hello.started,
             role,
+            is_archive: hello.stores.0.is_some_and(|stores| stores.archive.0 == Some(true)),
             state,
             clock_ahead_micros: hello.clock.micros().saturating_sub(wall.micros()),
             heard: now,

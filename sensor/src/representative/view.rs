@@ -25,6 +25,7 @@ pub struct HostRow {
     /// Whether it is alive, silent or has left.
     pub liveness: Liveness,
     pub role: Role,
+    pub is_archive: bool,
     pub sensor: SensorKey,
     /// Key of its daemon.
     pub peer: PeerKey,
@@ -102,6 +103,7 @@ impl Domain {
                 host: name.clone(),
                 liveness: host.liveness(now),
                 role: host.role,
+                is_archive: host.is_archive,
                 sensor: host.sensor,
                 peer: host.peer,
                 program: host.program.clone(),

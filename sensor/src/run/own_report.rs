@@ -22,8 +22,9 @@ use compact_str::CompactString;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use wire::at_end::AtEnd;
 use wire::id::HostName;
-use wire::report::HostState;
+use wire::report::{HostState, Stores};
 
 /// Builds the inputs of the report of a sensor with this configuration and this state directory.
 ///
@@ -48,7 +49,11 @@ pub(super) fn own(
         hosts: hosts.into_iter().filter(|host| **host != config.host).cloned().collect(),
         boot: boot_id().into(),
         started: MachineClock.wall(),
-        has_history: history.is_some(),
+        stores: Stores {
+            minutes: history.is_some(),
+            samples: AtEnd(Some(history.is_some())),
+            archive: AtEnd(Some(config.archive.is_some())),
+        },
     };
     let (election, host) = (service.clone(), config.host.clone());
     let is_standby = Box::new(move || election.is_standby(&host));
@@ -65,7 +70,13 @@ pub(super) fn own(
         acknowledge: Box::new(move |mark| acknowledged.acknowledge(mark)),
         add_watermarks: Box::new(move |marks| service.add_watermarks(marks)),
         awaits: Box::new(move |waits| awaited.await_durable(waits)),
-        copying: Arc::new(CopyInputs { own: history, copies, calls, is_standby }),
+        copying: Arc::new(CopyInputs {
+            own: history,
+            copies,
+            calls,
+            is_standby,
+            is_archive: config.archive.is_some(),
+        }),
     })
 }
 

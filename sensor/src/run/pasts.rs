@@ -1,8 +1,11 @@
-//! The histories of a sensor: of its host, of its processes and jobs, of its calls, and of its domain.
+//! The histories of a sensor: of its host, of its processes and jobs, of its calls, and of its domain; its archive.
 //!
 //! Not here: what they store ([`crate::history`]).
 
+use super::Error;
+use crate::archive::Archive;
 use crate::call_history::{self, CallHistory};
+use crate::config as sensor;
 use crate::config::history::Config;
 use crate::history::copies::{self, Copies};
 use crate::history::exported::Exported;
@@ -33,7 +36,20 @@ pub(super) struct Pasts {
     usage: Option<(job_usage::Worker, job_usage::Handle)>,
     calls: Option<CallHistory>,
     domain_calls: Option<CallHistory>,
+    archive: Option<Archive>,
     exported: Exported,
+}
+
+/// Handles of the histories, for health and statistics.
+#[derive(Clone)]
+pub(super) struct Handles {
+    pub(super) own: Option<Handle>,
+    pub(super) copies: Option<Handle>,
+    pub(super) processes: Option<processes::Handle>,
+    pub(super) usage: Option<job_usage::Handle>,
+    pub(super) calls: Option<CallHistory>,
+    pub(super) domain_calls: Option<CallHistory>,
+    pub(super) archive: Option<Archive>,
 }
 
 /// Histories whose workers run.
@@ -70,7 +86,7 @@ impl Pasts {
             CallHistory::new("call history of the domain", &state.join("domain-calls"), limit, take)
         });
         let copies = copies::set_up(config.copies, state, exported.clone());
-        Pasts { own, copies, processes: None, usage: None, calls, domain_calls, exported }
+        Pasts { own, copies, processes: None, usage: None, calls, domain_calls, archive: None, exported }
     }
 
     /// Adds what is stored of processes, and of the jobs that they serve.
@@ -80,6 +96,29 @@ impl Pasts {
         usage: (job_usage::Worker, job_usage::Handle),
     ) -> Pasts {
         Pasts { processes, usage: Some(usage), ..self }
+    }
+
+    /// Opens the archive, if the configuration has one.
+    pub(super) fn with_archive(self, config: &sensor::Config, state: &Path) -> Result<Pasts, Error> {
+        let open = |archive| Archive::open(archive, state, config.host.clone());
+        let archive = config.archive.map(open).transpose().map_err(Error::Archive)?;
+        Ok(Pasts { archive, ..self })
+    }
+
+    pub(super) fn handles(&self) -> Handles {
+        Handles {
+            own: self.own(),
+            copies: self.copies().map(|copies| copies.handle().clone()),
+            processes: self.processes(),
+            usage: self.usage(),
+            calls: self.calls(),
+            domain_calls: self.domain_calls(),
+            archive: self.archive(),
+        }
+    }
+
+    pub(super) fn archive(&self) -> Option<Archive> {
+        self.archive.clone()
     }
 
     pub(super) fn own(&self) -> Option<Handle> {

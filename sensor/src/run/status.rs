@@ -3,6 +3,7 @@
 //! Not here: the parts that they are read from (`run`).
 
 use super::Status;
+use crate::archive::Archive;
 use crate::call_history::CallHistory;
 use crate::history;
 use crate::job_usage;
@@ -26,12 +27,14 @@ impl Status {
         health.extend(troubled.map(|file| format!("{}: {}", file.path.display(), file.status)));
         health.extend(self.serving.health());
         health.extend(self.channels.health());
-        let histories = self.history.iter().chain(&self.copies);
+        let pasts = &self.pasts;
+        let histories = pasts.own.iter().chain(&pasts.copies);
         health.extend(histories.clone().filter_map(history::handle::Handle::trouble));
         health.extend(histories.filter_map(history::handle::Handle::unexported));
-        health.extend(self.process_history.as_ref().and_then(process_history::worker::Handle::trouble));
-        health.extend(self.job_usage.as_ref().and_then(job_usage::worker::Handle::trouble));
-        health.extend(self.call_history.iter().chain(&self.domain_calls).filter_map(CallHistory::trouble));
+        health.extend(pasts.processes.as_ref().and_then(process_history::worker::Handle::trouble));
+        health.extend(pasts.usage.as_ref().and_then(job_usage::worker::Handle::trouble));
+        health.extend(pasts.calls.iter().chain(&pasts.domain_calls).filter_map(CallHistory::trouble));
+        health.extend(pasts.archive.as_ref().and_then(Archive::trouble));
         health.extend(self.recorder.as_ref().and_then(worker::Handle::trouble));
         health.extend(self.modules.iter().flat_map(module::worker::Handle::health));
         if let Some((reporting, service)) = &self.report {
@@ -121,37 +124,43 @@ impl Status {
     /// Statistics of the history on disk: name and value.
     #[must_use]
     pub fn history(&self) -> Vec<(&'static str, u64)> {
-        self.history.as_ref().map(stored).unwrap_or_default()
+        self.pasts.own.as_ref().map(stored).unwrap_or_default()
     }
 
     /// Statistics of the copies of the domain's minutes: name and value; all zero unless it has them.
     #[must_use]
     pub fn copies(&self) -> Vec<(&'static str, u64)> {
-        self.copies.as_ref().map(stored).unwrap_or_default()
+        self.pasts.copies.as_ref().map(stored).unwrap_or_default()
     }
 
     /// Statistics of the call history: name and value.
     #[must_use]
     pub fn call_history(&self) -> Vec<(&'static str, u64)> {
-        self.call_history.as_ref().map(CallHistory::figures).unwrap_or_default()
+        self.pasts.calls.as_ref().map(CallHistory::figures).unwrap_or_default()
     }
 
     /// Statistics of the call history of its domain: name and value.
     #[must_use]
     pub fn domain_calls(&self) -> Vec<(&'static str, u64)> {
-        self.domain_calls.as_ref().map(CallHistory::figures).unwrap_or_default()
+        self.pasts.domain_calls.as_ref().map(CallHistory::figures).unwrap_or_default()
     }
 
     /// Statistics of the process history: name and value.
     #[must_use]
     pub fn process_history(&self) -> Vec<(&'static str, u64)> {
-        self.process_history.as_ref().map(process_history::worker::Handle::figures).unwrap_or_default()
+        self.pasts.processes.as_ref().map(process_history::worker::Handle::figures).unwrap_or_default()
     }
 
     /// Statistics of the usage of jobs: name and value.
     #[must_use]
     pub fn job_usage(&self) -> Vec<(&'static str, u64)> {
-        self.job_usage.as_ref().map(job_usage::worker::Handle::figures).unwrap_or_default()
+        self.pasts.usage.as_ref().map(job_usage::worker::Handle::figures).unwrap_or_default()
+    }
+
+    /// Statistics of the archive: name and value; none if this sensor is none.
+    #[must_use]
+    pub fn archive(&self) -> Vec<(&'static str, u64)> {
+        self.pasts.archive.as_ref().map(Archive::figures).unwrap_or_default()
     }
 
     /// Returns the host's newest figures.

@@ -1,5 +1,6 @@
 //! Integration tests of `sensor`: one executable, one module for each topic.
 
+mod archive;
 mod channel_methods;
 mod channels;
 mod control;

@@ -86,7 +86,7 @@ impl Reporting {
                 hosts: Vec::new(),
                 boot: "boot".into(),
                 started: Time::from_micros(1),
-                has_history: false,
+                stores: wire::report::Stores::default(),
             };
             let mut sender = Sender::new(identity, MarkList::default());
             sender.connect(JournalRange { oldest: 0, next: 0, acknowledged: None }, Time::default());

@@ -17,6 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "config",
             "module",
             "control",
+            "archive",
             "findings",
             "recorder",
             "job_usage",

@@ -162,7 +162,11 @@ fn own(nth: u32, host: HostName, of: &Domain, tables: watch::Receiver<Option<Arc
             hosts: Vec::new(),
             boot: "boot".into(),
             started: overlay::clock::calendar(),
-            has_history: true,
+            stores: wire::report::Stores {
+                minutes: true,
+                samples: wire::at_end::AtEnd(Some(true)),
+                ..Default::default()
+            },
         },
         outbox: Outbox::new(Arc::clone(&of.disk), reader.clone()),
         reader,

@@ -3,6 +3,7 @@
 //! [`Cli`] is the whole command line. Each has an `Args` (its options) and a `run`; the order here is the order of `--help`.
 
 mod account;
+mod archive;
 mod at_once;
 mod call;
 mod call_follow;
@@ -102,6 +103,7 @@ pub(crate) enum Command {
     Kill(control::kill::Args),
     Renice(control::renice::Args),
     Hosts(hosts::Args),
+    Archive(archive::Args),
     Check(check::Args),
     Summary(summary::Args),
     Domains(domains::Args),
@@ -147,6 +149,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Kill(args) => control::kill::run(&args),
         Command::Renice(args) => control::renice::run(&args),
         Command::Hosts(args) => hosts::run(&args),
+        Command::Archive(args) => archive::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Summary(args) => summary::run(&args),
         Command::Domains(args) => domains::run(&args),

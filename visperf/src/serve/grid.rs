@@ -3,6 +3,7 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
+use super::archiving::OwnDomain;
 use super::exported_days::{self, Days};
 use super::forward::StandaloneRouter;
 use super::info::{self, Identity, Reach, Sources};
@@ -308,11 +309,16 @@ impl Grid {
             let table = place.directory().handle();
             tasks.spawn("registration", registration::keep(table, record, shutdown.clone()));
         }
+        let archive = sensor.as_ref().and_then(Sensor::archive);
         if let Some(sensor) = sensor {
             tasks.spawn("sensor", sensor.run(shutdown.clone()));
         }
         let limits = if proxy.is_some() { super::proxy::limits() } else { Limits::default() };
         let dispatcher = Arc::new(Dispatcher::new(registry, limits, http));
+        if let Some(archive) = archive {
+            let peers = Arc::new(OwnDomain(Arc::clone(&dispatcher)));
+            tasks.spawn_sure("archive", archive.run(peers, shutdown.clone()));
+        }
         match directory {
             None => {}
             Some(Place::Here(directory)) => tasks.spawn("directory", directory.run(shutdown.clone())),
@@ -354,6 +360,7 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
         usage,
         calls,
         domain_calls,
+        archive,
     ] = std::array::from_fn(|_| sensor.status());
     sources.health.push(Box::new(move || health.health()));
     sources.statistics.push(("sensor", Box::new(move || status.statistics())));
@@ -365,6 +372,9 @@ fn add_sensor(sensor: &Sensor, sources: &mut Sources) {
     sources.statistics.push(("job_usage", Box::new(move || usage.job_usage())));
     sources.statistics.push(("call_history", Box::new(move || calls.call_history())));
     sources.statistics.push(("domain_call_history", Box::new(move || domain_calls.domain_calls())));
+    if sensor.archive().is_some() {
+        sources.statistics.push(("archive", Box::new(move || archive.archive())));
+    }
     sources.statistics.push(("reporting", Box::new(move || report.reporting())));
     let control = sensor.control();
     sources.statistics.push(("control", Box::new(move || control.figures().counters())));

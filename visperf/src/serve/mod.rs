@@ -6,6 +6,7 @@
 
 mod accounts;
 pub(crate) mod admission_status;
+mod archiving;
 pub(crate) mod control;
 mod credentials;
 pub(crate) mod discovered;

@@ -122,6 +122,9 @@ pub struct Host {
     /// Number of calls running on the host. Absent if the host has not reported to this representative.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_running: Option<u64>,
+    /// Whether it is an archive of the series of jobs. Absent if the host has not reported to this representative.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<bool>,
     /// Problems reported by the sensor; empty if it is healthy. Absent if the host has not reported to this
     /// representative.
     #[serde(skip_serializing_if = "Option::is_none")]

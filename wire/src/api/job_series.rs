@@ -12,12 +12,15 @@ pub const POINTS_MAX: usize = 100_000;
 /// Get what a job used on this host, over time: as measured once a second while it ran.
 ///
 /// The answer has a curve for each measurement: each run of the job, and each user whose processes name it. Curves of other
-/// users' processes are absent, except for root and operators. Fault not_found: this sensor stores no series of jobs.
+/// users' processes are absent, except for root and operators. Fault not_found: this sensor stores no series of jobs, or
+/// its archive has none of that host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct JobSeriesParams {
     /// Name of the job: its middleware and its number there, `slurm:17` (`product` and `job` of a job).
     pub job: String,
+    /// Host that measured it, if the archive on this host is asked [default: this host].
+    pub measured_by: Option<String>,
     /// From this time on [default: an hour before `until`].
     pub since: Option<UnixTime>,
     /// Until this time [default: now].
@@ -37,8 +40,11 @@ impl Request for JobSeriesParams {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct JobSeries {
-    /// Host.
+    /// Host that measured it.
     pub host: String,
+    /// Host of the archive that answered, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
     /// Time between two points, in seconds.
     pub step_secs: f64,
     /// Curves, by the start of their measurement.

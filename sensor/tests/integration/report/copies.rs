@@ -83,7 +83,7 @@ fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
     let own = format!("wn{number}");
     let peer = (PeerKey([number; 32]), Serial(0));
     let link = rig.domain.connect(peer, host(&own), rig.now.moment).unwrap();
-    let stores = AtEnd(has_minutes.then_some(Stores { minutes: true, samples: AtEnd(None) }));
+    let stores = AtEnd(has_minutes.then_some(Stores { minutes: true, ..Stores::default() }));
     join_with(rig, link, Hello { stores, ..hello(&own, number.into()) });
     link
 }
@@ -92,7 +92,7 @@ fn join(rig: &mut Rig, number: u8, has_minutes: bool) -> Link {
 fn join_with_samples(rig: &mut Rig, number: u8) -> Link {
     let own = format!("wn{number}");
     let link = rig.domain.connect((PeerKey([number; 32]), Serial(0)), host(&own), rig.now.moment).unwrap();
-    let stores = AtEnd(Some(Stores { minutes: true, samples: AtEnd(Some(true)) }));
+    let stores = AtEnd(Some(Stores { minutes: true, samples: AtEnd(Some(true)), archive: AtEnd(None) }));
     join_with(rig, link, Hello { stores, ..hello(&own, number.into()) });
     link
 }

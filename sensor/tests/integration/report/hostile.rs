@@ -31,6 +31,7 @@ pub(super) fn hello(own: &str, sensor: u64) -> Hello {
         stores: wire::at_end::AtEnd(Some(wire::report::Stores {
             minutes: true,
             samples: wire::at_end::AtEnd(Some(true)),
+            archive: wire::at_end::AtEnd(Some(true)),
         })),
     }
 }

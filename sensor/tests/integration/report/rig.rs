@@ -68,7 +68,7 @@ pub fn myself(key: SensorKey, own: &HostName) -> Myself {
         hosts: Vec::new(),
         boot: "boot".into(),
         started: Time::from_micros(1),
-        has_history: false,
+        stores: wire::report::Stores::default(),
     }
 }
 

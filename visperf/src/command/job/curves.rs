@@ -1,15 +1,16 @@
-//! Curves of a job: every host that ran it is asked, and those that did not answer are named.
+//! Curves of a job: every host that ran it is asked, then the archives for what is missing, and hosts without an answer are named.
 //!
 //! Not here: how curves are printed (`output::job_curves`).
 
-use crate::client::PATIENCE;
 use crate::client::target::Target;
+use crate::client::{Client, PATIENCE};
 use crate::command::at_once::ask_each;
 use ::client::Error;
 use ::client::typed::{About, Answered};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::job_series::{JobCurve, JobSeries, JobSeriesParams};
 use wire::api::jobs::{Job, JobRecord};
 use wire::api::{Span, UnixTime};
@@ -35,6 +36,8 @@ pub(super) struct Curves {
     pub(super) raw: Vec<Value>,
     /// Time between two points, in seconds.
     pub(super) step_secs: f64,
+    /// Hosts whose curves are from an archive, each with its host.
+    pub(super) archived: Vec<(String, String)>,
     /// Hosts that did not answer, and why.
     pub(super) missing: Vec<String>,
 }
@@ -48,17 +51,62 @@ pub(super) fn read(target: &Target, record: &JobRecord, hosts: &[String], wanted
         since: since.map(UnixTime),
         until: until.map(UnixTime),
         step: wanted.step.map(Span),
+        measured_by: None,
     };
     let names = if hosts.is_empty() { hosts_of(record) } else { hosts.to_vec() };
     let answers = ask_each(target, &names, |client, host| {
         let about = About { domain: Some(job.domain.clone()), host: Some(host.to_owned()) };
         client.request(&params, &about, PATIENCE)
     });
+    let lacking: Vec<String> =
+        answers.iter().filter(|(_, answer)| lacks(answer, since)).map(|(host, _)| host.clone()).collect();
+    let mut archived = archived(target, &job.domain, &lacking, &params);
     let mut found = Curves::default();
     for (host, answer) in answers {
-        found.add(job, host, answer);
+        let copy = archived
+            .remove(&host)
+            .filter(|copy| points(&copy.typed) > answer.as_ref().map_or(0, |own| points(&own.typed)));
+        found.add(job, host, copy.map_or(answer, Ok));
     }
     found
+}
+
+/// Whether an archive may have more than the answer of a host.
+fn lacks(answer: &Result<Answered<JobSeries>, Error>, since: Option<Time>) -> bool {
+    answer.as_ref().map_or(true, |Answered { typed, .. }| {
+        typed.curves.is_empty() || typed.oldest.zip(since).is_some_and(|(oldest, since)| oldest.0 > since)
+    })
+}
+
+fn points(series: &JobSeries) -> usize {
+    series.curves.iter().map(|curve| curve.times.len()).sum()
+}
+
+/// Asks the archives of the domain for what these hosts measured; hosts that none has are absent.
+fn archived(
+    target: &Target,
+    domain: &str,
+    hosts: &[String],
+    params: &JobSeriesParams,
+) -> BTreeMap<String, Answered<JobSeries>> {
+    if hosts.is_empty() {
+        return BTreeMap::new();
+    }
+    let about = |host: Option<&String>| About { domain: Some(domain.to_owned()), host: host.cloned() };
+    // Without an answer no archive is known, and the hosts are named as missing.
+    let rows = Client::new(target)
+        .ask(&HostsParams {}, &about(None), PATIENCE)
+        .map_or(Vec::new(), |answer| answer.hosts);
+    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
+    let archives: Vec<String> = rows.into_iter().filter(is_archive).map(|row| row.host).collect();
+    let answers = ask_each(target, if archives.is_empty() { &[] } else { hosts }, |client, host| {
+        let params = JobSeriesParams { measured_by: Some(host.to_owned()), ..params.clone() };
+        let answers = archives
+            .iter()
+            .filter_map(|archive| client.request(&params, &about(Some(archive)), PATIENCE).ok());
+        answers.max_by_key(|answer: &Answered<JobSeries>| points(&answer.typed))
+    });
+    answers.into_iter().filter_map(|(host, answer)| Some((host, answer?))).collect()
 }
 
 impl Curves {
@@ -66,6 +114,7 @@ impl Curves {
         match answer {
             Ok(Answered { raw, typed }) => {
                 self.step_secs = self.step_secs.max(typed.step_secs);
+                self.archived.extend(typed.archive.map(|archive| (host.clone(), archive)));
                 let own = typed.curves.into_iter().filter(|curve| is_of(job, curve));
                 self.curves.extend(own.map(|curve| (host.clone(), curve)));
                 self.raw.push(raw);

@@ -18,7 +18,7 @@ use wire::call::State;
 /// Print what a job used over time
 ///
 /// CPUs in use, memory, processes, threads and storage I/O of the last run, as each host measured them once a second. The hosts
-/// are asked directly; those that do not answer are named.
+/// are asked directly, and the archives of the domain for what they do not have; those without an answer are named.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "Examples:
   visperf job series 17
@@ -52,6 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let wanted = Wanted { since: args.between.since, until: args.between.until, step: args.step };
     let curves = curves::read(&args.of.query.target, &record, &args.host, wanted);
     print(args, &record, &curves)?;
+    for (host, archive) in &curves.archived {
+        note(&format!("{}: from the archive on {}", clean(host), clean(archive)));
+    }
     curves.missing.iter().for_each(|text| note(&format!("{}; its curves are missing", clean(text))));
     if curves.missing.is_empty() { Ok(()) } else { Err(Failure::Printed(Kind::HostAway)) }
 }

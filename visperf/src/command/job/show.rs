@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     output.flush()
 }
 
-/// Print what it used over time, of the hosts that answer.
+/// Print what it used over time, of the hosts that answer, and of others from archives.
 fn print_curves(args: &Args, record: &JobRecord, output: &mut Output) -> Result<(), Failure> {
     if record.job.started.is_none() && record.usage.is_empty() {
         return Ok(());
@@ -60,6 +60,10 @@ fn print_curves(args: &Args, record: &JobRecord, output: &mut Output) -> Result<
     if !curves.curves.is_empty() {
         output.line("")?;
         print_bars(&curves.curves, output)?;
+    }
+    for (host, archive) in &curves.archived {
+        let text = format!("{}: from the archive on {}", clean(host), clean(archive));
+        output.line(&output.paint(Color::Dim, &text))?;
     }
     // Where there is no sensor there is nothing to miss.
     let measured = |text: &&String| record.usage.iter().any(|usage| text.starts_with(&usage.host));
