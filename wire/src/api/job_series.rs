@@ -2,12 +2,18 @@
 //!
 //! Pure. Not here: sums over its life ([`super::job_usage`]).
 
+use super::jobs::{Job, JobRecord};
 use super::{Effect, Request, Span, Subject, UnixTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Most points of an answer.
 pub const POINTS_MAX: usize = 100_000;
+
+/// The clocks of a host and of the middleware's logs may differ by so much.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
 /// Get what a job used on this host, over time: as measured once a second while it ran.
 ///
@@ -34,6 +40,29 @@ impl Request for JobSeriesParams {
     const EFFECT: Effect = Effect::Reads;
     const SUBJECT: Subject = Subject::Host;
     type Answer = JobSeries;
+}
+
+impl JobSeriesParams {
+    /// What a job used in its last run.
+    #[must_use]
+    pub fn of_last_run(record: &JobRecord) -> JobSeriesParams {
+        let job = &record.job;
+        let measured = || record.usage.iter().map(|usage| usage.started).min();
+        let since = job.started.or_else(measured).map(|time| UnixTime(time.0.minus(CLOCKS_DIFFER)));
+        let until = job.ended.map(|time| UnixTime(time.0.plus(CLOCKS_DIFFER)));
+        let job = format!("{}:{}", job.product, job.job);
+        JobSeriesParams { job, since, until, ..JobSeriesParams::default() }
+    }
+}
+
+/// Hosts on which a job was measured, or which the middleware states, if none has stated a measurement yet.
+#[must_use]
+pub fn hosts_of(record: &JobRecord) -> Vec<String> {
+    let measured: BTreeSet<&String> = record.usage.iter().map(|usage| &usage.host).collect();
+    match measured.is_empty() {
+        true => record.job.hosts.clone(),
+        false => measured.into_iter().cloned().collect(),
+    }
 }
 
 /// What a job used on a host, over time.
@@ -87,4 +116,65 @@ pub struct JobCurve {
     pub read_bytes_per_sec: Vec<f64>,
     /// Bytes written to storage a second, on average since the step before.
     pub written_bytes_per_sec: Vec<f64>,
+}
+
+impl JobCurve {
+    /// Whether it is of the job's user: another user's process may claim the job.
+    #[must_use]
+    pub fn is_of(&self, job: &Job) -> bool {
+        let is_uid = job.uid == Some(u64::from(self.uid)) || job.user == self.uid.to_string();
+        self.evidence == "cgroup"
+            || is_uid
+            || self.user.as_deref() == Some(job.user.as_str())
+            || (job.user.is_empty() && job.uid.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::job_usage::HostUsage;
+    use crate::time::Time;
+
+    fn at(secs: i64) -> UnixTime {
+        UnixTime(Time::from_micros(secs * 1_000_000))
+    }
+
+    #[test]
+    fn the_hosts_that_measured_it_are_asked_for_its_last_run() {
+        let usage =
+            |host: &str, secs| HostUsage { host: host.to_owned(), started: at(secs), ..HostUsage::default() };
+        let span = |record: &JobRecord| {
+            let params = JobSeriesParams::of_last_run(record);
+            (params.since, params.until)
+        };
+        let job = Job { hosts: vec!["wn01".to_owned(), "wn02".to_owned()], ..Job::default() };
+        let record = JobRecord { job, ..JobRecord::default() };
+        assert_eq!(hosts_of(&record), ["wn01", "wn02"]);
+        assert_eq!(span(&record), (None, None));
+        let usage = vec![usage("wn02.site", 60), usage("wn02.site", 30), usage("wn01.site", 40)];
+        let record = JobRecord { usage, ..record };
+        assert_eq!(hosts_of(&record), ["wn01.site", "wn02.site"]);
+        assert_eq!(span(&record), (Some(at(25)), None));
+        let (started, ended) = (Some(at(100)), Some(at(200)));
+        let record = JobRecord { job: Job { started, ended, ..record.job.clone() }, ..record };
+        assert_eq!(span(&record), (Some(at(95)), Some(at(205))));
+    }
+
+    #[test]
+    fn what_other_users_claim_is_left_out() {
+        let curve = |uid, user: Option<&str>, evidence: &str| JobCurve {
+            uid,
+            user: user.map(str::to_owned),
+            evidence: evidence.to_owned(),
+            ..JobCurve::default()
+        };
+        let job = Job { user: "ann".to_owned(), ..Job::default() };
+        assert!(curve(1000, Some("ann"), "environment").is_of(&job));
+        assert!(!curve(1001, Some("eve"), "environment").is_of(&job));
+        assert!(!curve(1001, None, "environment").is_of(&job));
+        assert!(curve(0, Some("root"), "cgroup").is_of(&job), "the middleware assigned it");
+        assert!(curve(1000, None, "environment").is_of(&Job { uid: Some(1000), ..job }));
+        assert!(curve(1000, None, "environment").is_of(&Job::default()), "whose it is is not known");
+    }
 }
