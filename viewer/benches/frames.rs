@@ -2,7 +2,8 @@
 //! thread only, so that other programs on the machine are not measured.
 //!
 //! Prints median and 99th percentile for 10,000 hosts with about 2,000 moving calls, at three zooms, for
-//! small graphs of 64 hosts, now and in the past, while they are zoomed from five years to five seconds, and for a flock of 50,000 moving marks; the duration of the layout of these
+//! small graphs of 64 hosts, now and in the past, while they are zoomed from five years to five seconds, and for a flock of 50,000 moving marks; for the
+//! table of 100,000 jobs, while it is scrolled through; the duration of the layout of these
 //! hosts, and the memory of all of it.
 
 #![allow(clippy::print_stdout)] // A benchmark prints its results.
@@ -14,8 +15,9 @@ use viewer::feed::{self, Drawn, Feed, Request, Update, WakeReason};
 use viewer::flock::sweep::HostName;
 use viewer::graphs::metric::Metric;
 use viewer::graphs::tiles::{Lines, Point, TileRequest};
+use viewer::jobs::sort::Column;
 use viewer::layout::{Moves, layout};
-use viewer::model::{GraphsChange, TimeChange};
+use viewer::model::{GraphsChange, JobsChange, TimeChange};
 use viewer::picture::headless::{Headless, Size};
 use viewer::synthetic;
 
@@ -48,6 +50,7 @@ fn main() {
     graphs(&grid, now);
     past_graphs(&grid, now);
     flock(&grid, now);
+    jobs(&grid, now);
     println!("memory: {} MiB at the most", memory_mib());
 }
 
@@ -183,6 +186,39 @@ fn flock(grid: &viewer::grid::Grid, now: wire::time::Time) {
         let (triangles, times) = measured(&mut app, &mut window, 100.2);
         println!("{name}: {marks} marks moving, {triangles} triangles of egui's, {times}");
     }
+}
+
+/// The table of the most jobs that are loaded, scrolled through from the newest to the oldest, and sorted.
+fn jobs(grid: &viewer::grid::Grid, now: wire::time::Time) {
+    let count = u32::try_from(viewer::jobs::ROWS_MAX).unwrap_or(u32::MAX);
+    let mut app =
+        App::new(synthetic::window::daemon(), None, Settings::default(), jiff::tz::TimeZone::UTC, now);
+    app.take(now, Update::Grid(std::sync::Arc::new(Drawn::new(grid.clone()))));
+    let started = clock();
+    let feed = synthetic::window::show_jobs(&mut app, count, now);
+    println!("{count} jobs taken in {:.0} ms", ms(started.elapsed()));
+    let mut window = Headless::new(Size { width: 1280, height: 800, scale: 1.0 }, now);
+    window.point(egui::pos2(700.0, 400.0));
+    window.frames(&mut app, 3);
+    let (mut times, mut triangles) = (Vec::with_capacity(FRAMES), 0);
+    for frame in 0..FRAMES {
+        synthetic::window::show_job_curves(&mut app, &feed, now);
+        // Row by row at first, then faster and faster.
+        window.event(egui::Event::MouseWheel {
+            unit: egui::MouseWheelUnit::Point,
+            delta: egui::vec2(0.0, -(10.0 + (frame * frame) as f32)),
+            modifiers: egui::Modifiers::NONE,
+            phase: egui::TouchPhase::Move,
+        });
+        let started = cpu_time();
+        let primitives = window.frames(&mut app, 1);
+        times.push(cpu_time().saturating_sub(started));
+        triangles = self::count(&primitives);
+    }
+    println!("table of {count} jobs, scrolled: {triangles} triangles, {}", summary(times));
+    let started = cpu_time();
+    app.apply(JobsChange::Sort(Column::Name));
+    println!("{count} jobs sorted by name in {:.0} ms", ms(cpu_time().saturating_sub(started)));
 }
 
 /// CPU time used by this thread.

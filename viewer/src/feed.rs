@@ -9,6 +9,9 @@ use crate::flock::sweep::{HostName, Sweep};
 use crate::graphs::metric::Metric;
 use crate::graphs::tiles::{Ages, HostMark, Lines, TileRequest};
 use crate::grid::Grid;
+use crate::jobs::curves::Spark;
+use crate::jobs::page::PagePart;
+use crate::jobs::{JobKey, Page, PageRequest, SeriesRequest};
 use crate::layout::{Layout, Moves, layout};
 use crate::sensors::health::Health;
 use crate::sensors::{At, Order};
@@ -139,8 +142,25 @@ pub enum Update {
         host: HostName,
         subscription: String,
     },
+    /// Part of an answer about jobs.
+    Jobs(JobsUpdate),
     /// A message about the result of a command, for the user.
     Notice(String),
+}
+
+/// An update about jobs.
+#[derive(Clone, Debug)]
+pub enum JobsUpdate {
+    /// Page of a search.
+    Page {
+        /// Number of the query.
+        number: u64,
+        page: Result<Arc<Page>, String>,
+    },
+    /// CPUs in use over the life of a job; `None` if no host of it has them.
+    Spark { key: JobKey, spark: Option<Arc<Spark>> },
+    /// Part of the page of a job.
+    Part { key: JobKey, part: PagePart },
 }
 
 impl Update {
@@ -178,6 +198,19 @@ pub enum Request {
     Kill(Kill),
     /// Request the events of a call, and the processes that served it.
     Served(Served),
+    /// Request jobs.
+    Jobs(JobsRequest),
+}
+
+/// Request for jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobsRequest {
+    /// A page of a search.
+    Page(PageRequest),
+    /// Replace the list of jobs whose curves are queried, in this order.
+    Series(Vec<SeriesRequest>),
+    /// All that is known of a job.
+    Record(JobKey),
 }
 
 /// Request for the events and processes of a call.

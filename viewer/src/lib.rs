@@ -13,6 +13,7 @@ pub mod feed;
 pub mod flock;
 pub mod graphs;
 pub mod grid;
+pub mod jobs;
 pub mod layout;
 pub mod live;
 pub mod model;

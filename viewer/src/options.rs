@@ -103,8 +103,9 @@ pub struct Options {
     /// Use light text on dark background, whatever the desktop setting
     #[arg(long)]
     pub dark: bool,
-    /// Open this tab: map, calls, graphs (or multiples: a small graph for each host), flock, sensors
-    #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "multiples", "flock", "sensors"])]
+    /// Open this tab: map, calls, graphs (or multiples: a small graph for each host), flock, sensors,
+    /// jobs
+    #[arg(long, value_name = "TAB", value_parser = ["map", "calls", "graphs", "multiples", "flock", "sensors", "jobs"])]
     pub tab: Option<String>,
     /// Metric to plot: cpu, disk, network, memory, load, or any metric by its name; * matches any characters;
     /// may be repeated
@@ -113,7 +114,7 @@ pub struct Options {
     /// How much time the graphs show: 90s, 15m, 6h, 7d, 4w, up to 5y
     #[arg(long, value_name = "SPAN", value_parser = span)]
     pub span: Option<Duration>,
-    /// Select this call, host, client or domain; DOMAIN/HOST if several domains have a host of this name
+    /// Select this call, host, client or domain (in the tab of jobs, open this job); DOMAIN/HOST if several domains have a host of this name
     #[arg(long, value_name = "NAME")]
     pub select: Option<String>,
     /// Write the selection (else everything shown) to a file and exit: .csv, .json, or .visperf, which the
@@ -171,6 +172,12 @@ impl Options {
     #[must_use]
     pub fn shows_sensors(&self) -> bool {
         self.tab.as_deref() == Some("sensors")
+    }
+
+    /// Whether the tab of jobs is selected.
+    #[must_use]
+    pub fn shows_jobs(&self) -> bool {
+        self.tab.as_deref() == Some("jobs")
     }
 
     /// Whether a graphs tab is selected.

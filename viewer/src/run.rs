@@ -242,6 +242,19 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
             set_up(app, options, None)?;
             App::watch_sensors
         }
+        _ if options.shows_jobs() => {
+            live::flock::follow(plan.address.clone(), feed)?;
+            app.feed_flock(inbox);
+            set_up(app, options, None)?;
+            // The table says what is visible when it is drawn.
+            let mut table = Headless::new(options.picture_size(), clock::now());
+            look_on(app, App::watch_jobs, ANSWER_WAIT, |app| {
+                table.set_time(clock::now());
+                table.frames(app, 1);
+                app.model().jobs().is_awaited()
+            });
+            return Ok((clock::now(), app.model().timeline().span().1));
+        }
         _ => return Ok((clock::now(), app.model().timeline().span().1)),
     };
     look_on(app, watch, COLLECT_FOR, |_| true);
@@ -266,7 +279,7 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
 }
 
 /// Process updates for a while, as long as more are expected.
-fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, goes_on: impl Fn(&App) -> bool) {
+fn look_on(app: &mut App, watch: fn(&mut App), most: Duration, mut goes_on: impl FnMut(&mut App) -> bool) {
     let started = clock::instant();
     while started.elapsed() < most && goes_on(app) {
         app.update(clock::now(), 0.0);

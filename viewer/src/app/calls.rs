@@ -2,13 +2,14 @@
 //!
 //! Rule: only the visible rows are drawn.
 
+use super::cells;
 use super::command::Commands;
 use super::details::state_of_call;
-use super::text::{count, elided, moment, span};
+use super::text::{count, moment, span};
 use super::theme::{self, Colors, ROW_HEIGHT};
 use crate::grid::call::Call;
 use crate::model::{Change, Model, Selection};
-use egui::{Color32, FontId, Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, pos2, vec2};
+use egui::{Frame, Margin, Rect, RichText, ScrollArea, Sense, Stroke, Ui, vec2};
 
 /// Columns: name, share of the width, and whether figures are in it.
 const COLUMNS: [(&str, f32, bool); 9] = [
@@ -83,22 +84,15 @@ impl CallsPanel {
     fn row(&mut self, model: &Model, ui: &mut Ui, colors: Colors, number: usize, commands: &mut Commands) {
         let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
         let is_selected = model.selected().call_number() == Some(number);
-        let fill = match (is_selected, response.hovered()) {
-            (true, _) => Some(colors.accent.gamma_multiply(0.22)),
-            (false, true) => Some(colors.hover),
-            (false, false) => None,
-        };
-        if let Some(fill) = fill {
-            ui.painter().rect_filled(rect, 3.0, fill);
-        }
+        cells::background(ui, colors, &response, is_selected);
         let call = &model.grid().calls[number];
         let (word, color) = state_of_call(call, model.time(), colors);
         let values = values(model, call, word);
         for (((_, _, is_figure), cell), (at, value)) in
-            COLUMNS.into_iter().zip(cells(rect)).zip(values.iter().enumerate())
+            COLUMNS.into_iter().zip(cells_of(rect)).zip(values.iter().enumerate())
         {
             let font = if is_figure { theme::figures() } else { theme::small() };
-            text(ui, cell, value, font, if at == 3 { color } else { colors.text }, is_figure);
+            cells::text(ui, cell, value, font, if at == 3 { color } else { colors.text }, is_figure);
         }
         response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Button, true, call.id.as_str()));
         if response.clicked() {
@@ -109,28 +103,16 @@ impl CallsPanel {
 }
 
 /// The cells of a row.
-fn cells(row: Rect) -> impl Iterator<Item = Rect> {
-    let mut left = row.left();
-    COLUMNS.into_iter().map(move |(_, share, _)| {
-        let cell =
-            Rect::from_min_max(pos2(left, row.top()), pos2(left + share * row.width() - GAP, row.bottom()));
-        left += share * row.width();
-        cell
-    })
+fn cells_of(row: Rect) -> impl Iterator<Item = Rect> {
+    cells::cells(row, COLUMNS.into_iter().map(|(_, share, _)| share), GAP)
 }
 
 fn head(ui: &mut Ui, colors: Colors) {
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::hover());
-    for ((name, _, is_figure), cell) in COLUMNS.into_iter().zip(cells(rect)) {
-        text(ui, cell, name, theme::small(), colors.weak, is_figure);
+    for ((name, _, is_figure), cell) in COLUMNS.into_iter().zip(cells_of(rect)) {
+        cells::text(ui, cell, name, theme::small(), colors.weak, is_figure);
     }
     ui.painter().hline(rect.x_range(), rect.bottom(), Stroke::new(1.0, colors.line));
-}
-
-fn text(ui: &Ui, cell: Rect, text: &str, font: FontId, color: Color32, is_figure: bool) {
-    let galley = elided(ui.painter(), text, font, color, cell.width());
-    let x = if is_figure { cell.right() - galley.size().x } else { cell.left() };
-    ui.painter().galley(pos2(x, cell.center().y - galley.size().y / 2.0), galley, color);
 }
 
 /// Texts of the columns: what is known at the time that is shown.

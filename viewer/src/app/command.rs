@@ -6,7 +6,7 @@ use super::settings::Look;
 use super::tab::Tab;
 use crate::feed::Kill;
 use crate::grid::place::{DomainId, PlaceId};
-use crate::model::{Change, FlockChange, GraphsChange, ProcessId, SensorsChange, TimeChange};
+use crate::model::{Change, FlockChange, GraphsChange, JobsChange, ProcessId, SensorsChange, TimeChange};
 use crate::sensors::Order;
 use egui::Vec2;
 
@@ -71,6 +71,12 @@ impl From<FlockChange> for Command {
 
 impl From<SensorsChange> for Command {
     fn from(change: SensorsChange) -> Command {
+        Command::Change(change.into())
+    }
+}
+
+impl From<JobsChange> for Command {
+    fn from(change: JobsChange) -> Command {
         Command::Change(change.into())
     }
 }

@@ -67,7 +67,7 @@ fn title(ui: &mut Ui, name: &str) {
 }
 
 /// Names and values in two columns.
-fn table(ui: &mut Ui, colors: Colors, id: &str, rows: &[(&str, String, Option<Color32>)]) {
+pub(super) fn table(ui: &mut Ui, colors: Colors, id: &str, rows: &[(&str, String, Option<Color32>)]) {
     Grid::new(id).num_columns(2).spacing(vec2(12.0, 4.0)).show(ui, |ui| {
         for (name, value, color) in rows.iter().filter(|(_, value, _)| !value.is_empty()) {
             ui.label(RichText::new(*name).color(colors.weak).size(theme::SMALL));

@@ -13,7 +13,7 @@ use wire::time::Time;
 pub(super) struct Feeds {
     /// Grids, figures and sensors.
     pub(super) grid: Option<Inbox>,
-    /// Sweeps, orders, and processes of calls.
+    /// Sweeps, orders, processes of calls, and jobs.
     pub(super) flock: Option<Inbox>,
 }
 
@@ -70,6 +70,11 @@ impl Feeds {
         {
             model.served_requested(&served);
         }
+        for request in model.jobs_requests() {
+            if self.send(Request::Jobs(request.clone()), model.source()) {
+                model.jobs_requested(&request);
+            }
+        }
     }
 
     /// Send a request to the thread that answers it; returns whether it was sent.
@@ -82,7 +87,11 @@ impl Feeds {
             | Request::Add(_)
             | Request::Drop(_)
             | Request::Sensors(_) => &self.grid,
-            Request::Flock(_) | Request::Past(_) | Request::Order(_) | Request::Kill(_) => &self.flock,
+            Request::Flock(_)
+            | Request::Past(_)
+            | Request::Order(_)
+            | Request::Kill(_)
+            | Request::Jobs(_) => &self.flock,
             // The reader of logs answers for their calls.
             Request::Served(_) if matches!(source, Source::Log(_)) => &self.grid,
             Request::Served(_) => &self.flock,

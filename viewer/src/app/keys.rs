@@ -7,7 +7,7 @@ use super::command::{Command, Commands};
 use super::flock;
 use super::settings::Look;
 use super::tab::{self, Tab};
-use crate::model::{Change, FlockChange, GraphsChange, Model, SensorsChange, TimeChange};
+use crate::model::{Change, FlockChange, GraphsChange, JobsChange, Model, SensorsChange, TimeChange};
 use crate::timeline::Mode;
 use egui::{Context, Key, Modifiers, Vec2, vec2};
 
@@ -23,14 +23,18 @@ pub(super) const KEYS: &[(&str, &str)] = &[
     ("+  -", "enlarge, make smaller: the map, or what the graphs show"),
     ("arrows", "move the map, or the graphs' span of time"),
     ("Ctrl F  /", "search"),
-    ("1  2  3  4  5", "map, calls, graphs, flock, sensors"),
+    ("1  2  3  4  5  6", "map, calls, graphs, flock, sensors, jobs"),
+    ("arrows  Enter", "of the jobs: choose one, open its page"),
     ("G", "graphs together, or small multiples"),
     ("K", "end the chosen process of the flock"),
     ("E  P", "a file of what is shown: a table (CSV), a picture (PNG)"),
     ("H", "hide or show the hosts"),
     ("T", "dark or light"),
-    ("Esc", "choose nothing"),
+    ("Esc", "choose nothing, or close the page of a job"),
 ];
+
+/// Rows of the table of jobs that a page has.
+const JOBS_PAGE: isize = 20;
 
 /// Keys that write a file, and its extension.
 pub(super) const FILES: [(Key, &str); 2] = [(Key::E, "csv"), (Key::P, "png")];
@@ -55,9 +59,12 @@ pub(super) fn commands(model: &Model, front: Tab, has_question: bool, ctx: &Cont
     time(model, &pressed, &mut commands);
     match front {
         Tab::Graphs => graphs(model, &pressed, &mut commands),
+        Tab::Jobs => jobs(&pressed, &mut commands),
         Tab::Map | Tab::Calls | Tab::Flock | Tab::Sensors => map(&pressed, &mut commands),
     }
-    for (key, tab) in [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5].into_iter().zip(tab::ALL) {
+    for (key, tab) in
+        [Key::Num1, Key::Num2, Key::Num3, Key::Num4, Key::Num5, Key::Num6].into_iter().zip(tab::ALL)
+    {
         if pressed(key) {
             commands.push(Command::OpenTab(tab));
         }
@@ -84,7 +91,11 @@ pub(super) fn commands(model: &Model, front: Tab, has_question: bool, ctx: &Cont
     {
         commands.push(Command::Ask(question));
     }
-    if pressed(Key::Escape) {
+    if front == Tab::Jobs && model.jobs().page().is_some() {
+        if pressed(Key::Escape) {
+            commands.push(JobsChange::Close);
+        }
+    } else if pressed(Key::Escape) {
         commands.push(FlockChange::ClearSelection);
         commands.push(SensorsChange::Select(None));
         commands.push(Change::Select(None));
@@ -129,6 +140,23 @@ fn graphs(model: &Model, pressed: &dyn Fn(Key) -> bool, commands: &mut Commands)
         (Key::Minus, GraphsChange::Zoom(0.8, middle)),
         (Key::ArrowLeft, GraphsChange::Pan(0.25)),
         (Key::ArrowRight, GraphsChange::Pan(-0.25)),
+    ];
+    for (key, change) in changes {
+        if pressed(key) {
+            commands.push(change);
+        }
+    }
+}
+
+/// The chosen row of the table, and its page.
+fn jobs(pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
+    let changes = [
+        (Key::ArrowUp, JobsChange::Move(-1)),
+        (Key::ArrowDown, JobsChange::Move(1)),
+        (Key::PageUp, JobsChange::Move(-JOBS_PAGE)),
+        (Key::PageDown, JobsChange::Move(JOBS_PAGE)),
+        (Key::Enter, JobsChange::OpenChosen),
+        (Key::Backspace, JobsChange::Close),
     ];
     for (key, change) in changes {
         if pressed(key) {

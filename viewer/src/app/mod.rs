@@ -6,11 +6,13 @@
 
 mod calls;
 mod camera;
+mod cells;
 mod command;
 mod details;
 mod feeds;
 mod flock;
 mod graphs;
+mod jobs;
 mod json_view;
 mod keys;
 mod map;
@@ -38,7 +40,8 @@ use crate::feed::{Inbox, Request, Update};
 use crate::flock::Flock;
 use crate::graphs::Arrangement;
 use crate::grid::place::Part;
-use crate::model::{Change, FlockChange, GraphsChange, Model, Saved, SensorsChange};
+use crate::jobs::JobKey;
+use crate::model::{Change, FlockChange, GraphsChange, JobsChange, Model, Saved, SensorsChange};
 use crate::sensors::{At, Order};
 use crate::served::ServedBy;
 use command::Commands;
@@ -203,6 +206,7 @@ impl App {
                 Tab::Graphs => self.model.mark_graphs_seen(),
                 Tab::Flock => self.model.mark_flock_seen(),
                 Tab::Sensors => self.model.mark_sensors_seen(),
+                Tab::Jobs => self.model.mark_jobs_seen(),
                 Tab::Map | Tab::Calls => {}
             }
         }
@@ -240,7 +244,10 @@ impl App {
                 self.model.apply(Change::UndoMoves);
                 self.tabs.map().show_whole();
             }
-            Command::FocusSearch => self.topbar.focus_search(),
+            Command::FocusSearch => match self.tabs.front() {
+                Tab::Jobs => self.tabs.jobs().focus_search(),
+                Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock | Tab::Sensors => self.topbar.focus_search(),
+            },
             Command::ToggleTree => self.tree.toggle(),
             Command::SetLook(look) => self.look = look,
             Command::Export(extension) => self.export = Some(extension),
@@ -301,8 +308,14 @@ impl App {
         self.feeds.send_requests(&mut self.model);
     }
 
+    /// Query jobs now, without waiting for the tab to be drawn.
+    pub fn watch_jobs(&mut self) {
+        self.model.mark_jobs_seen();
+        self.feeds.send_requests(&mut self.model);
+    }
+
     /// Open a tab by its keyword: `map`, `calls`, `graphs` (`multiples`: a small graph for each host),
-    /// `flock`, `sensors`.
+    /// `flock`, `sensors`, `jobs`.
     pub fn open_tab(&mut self, word: &str) {
         let word = match word {
             "multiples" => {
@@ -319,6 +332,12 @@ impl App {
     /// Select a thing by its name, and show of it what the tab in front shows; if no grid arrived yet, as
     /// soon as one has. Returns whether there is such a thing, or may be.
     pub fn select_named(&mut self, name: &str) -> bool {
+        let job = self.model.job_domains().next().map(|domain| JobKey::new(domain, name));
+        if let (Tab::Jobs, Some(key)) = (self.tabs.front(), job) {
+            self.model.apply(JobsChange::Open(key));
+            self.model.take_pending();
+            return true;
+        }
         let Some(selection) = Selection::named(self.model.grid(), name) else {
             return self.model.select_when_known(name);
         };
@@ -390,7 +409,8 @@ impl App {
                 tables::series(&self.model)
             }
             Tab::Sensors => self.tabs.sensors_table(&self.model),
-            Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock => tables::calls(&self.model),
+            Tab::Jobs if self.model.source().is_daemon() => tables::jobs(&self.model),
+            Tab::Map | Tab::Calls | Tab::Graphs | Tab::Flock | Tab::Jobs => tables::calls(&self.model),
         }
     }
 

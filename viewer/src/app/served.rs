@@ -8,7 +8,7 @@ use super::theme::{self, Colors};
 use crate::grid::call::Call;
 use crate::model::{Model, ProcessId};
 use crate::series::Series;
-use crate::served::{Process, ServedBy};
+use crate::served::{Event, Process, ServedBy};
 use egui::{RichText, Ui, Vec2b, vec2};
 use egui_plot::{Line, Plot, PlotPoints};
 use wire::time::Time;
@@ -52,20 +52,29 @@ fn events(model: &Model, ui: &mut Ui, colors: Colors, call: &Call) {
             let is_ahead = event.time > model.time();
             let time = RichText::new(moment(event.time, model.zone(), false)).font(theme::figures());
             ui.label(time.color(if is_ahead { colors.line } else { colors.weak }));
-            let what = format!("{} {}", event.kind.as_str().replace('_', " "), event.outcome);
-            let way = match (event.from.as_str(), event.to.as_str()) {
-                ("", "") => String::new(),
-                (from, "") => format!("from {from}"),
-                ("", to) => format!("to {to}"),
-                (from, to) => format!("{from} → {to}"),
-            };
-            let text = RichText::new(what.trim_end()).size(theme::SMALL);
+            let text = RichText::new(title_of(event)).size(theme::SMALL);
             let text = if is_ahead { text.color(colors.weak) } else { text };
-            let hint = [&[event.source.clone(), way][..], &event.attributes].concat().join("\n");
-            ui.add(egui::Label::new(text).truncate()).on_hover_text(hint);
+            ui.add(egui::Label::new(text).truncate()).on_hover_text(lines_of(event).join("\n"));
             ui.end_row();
         }
     });
+}
+
+/// Kind and outcome of an event.
+pub(super) fn title_of(event: &Event) -> String {
+    let title = format!("{} {}", event.kind.as_str().replace('_', " "), event.outcome);
+    title.trim_end().to_owned()
+}
+
+/// What else an event has: its log, where it went from and to, and its attributes.
+pub(super) fn lines_of(event: &Event) -> Vec<String> {
+    let route = match (event.from.as_str(), event.to.as_str()) {
+        ("", "") => String::new(),
+        (from, "") => format!("from {from}"),
+        ("", to) => format!("to {to}"),
+        (from, to) => format!("{from} → {to}"),
+    };
+    [&[event.source.clone(), route][..], &event.attributes].concat()
 }
 
 /// Number of processes, and graphs of what they used.

@@ -1,6 +1,7 @@
 //! The tabs by name.
 //!
-//! Pure. Not here: their arrangement (`tabs`), their contents (`map`, `calls`, `graphs`, `flock`, `sensors`).
+//! Pure. Not here: their arrangement (`tabs`), their contents (`map`, `calls`, `graphs`, `flock`,
+//! `sensors`, `jobs`).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +14,11 @@ pub enum Tab {
     Graphs,
     Flock,
     Sensors,
+    Jobs,
 }
 
 /// All of them, in their usual order.
-pub(super) const ALL: [Tab; 5] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock, Tab::Sensors];
+pub(super) const ALL: [Tab; 6] = [Tab::Map, Tab::Calls, Tab::Graphs, Tab::Flock, Tab::Sensors, Tab::Jobs];
 
 impl Tab {
     #[must_use]
@@ -27,6 +29,7 @@ impl Tab {
             Tab::Graphs => "Graphs",
             Tab::Flock => "Flock",
             Tab::Sensors => "Sensors",
+            Tab::Jobs => "Jobs",
         }
     }
 
@@ -39,6 +42,7 @@ impl Tab {
             Tab::Graphs => "graphs",
             Tab::Flock => "flock",
             Tab::Sensors => "sensors",
+            Tab::Jobs => "jobs",
         }
     }
 }

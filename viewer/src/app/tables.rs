@@ -7,6 +7,7 @@ use crate::export::table::Table;
 use crate::flock::measure::{Measure, share};
 use crate::grid::call::Call;
 use crate::grid::place::{HostState, PlaceId};
+use crate::jobs::Row;
 use crate::model::Model;
 use crate::model::sensor_rows::{self, Line};
 use serde_json::{Value, json};
@@ -135,6 +136,56 @@ pub(super) fn series(model: &Model) -> Table {
         rows.extend(line.values.iter().copied().map(row));
     }
     Table { columns, rows }
+}
+
+/// The jobs that are loaded, in their order.
+pub(super) fn jobs(model: &Model) -> Table {
+    let columns = vec![
+        "domain",
+        "id",
+        "name",
+        "user",
+        "account",
+        "queue",
+        "state",
+        "outcome",
+        "submitted",
+        "started",
+        "ended",
+        "cpus",
+        "cpu_secs",
+        "cpu_efficiency",
+        "peak_memory_bytes",
+        "hosts",
+        "findings",
+        "reason",
+    ];
+    Table { columns, rows: model.jobs().rows().iter().map(job_row).collect() }
+}
+
+fn job_row(row: &Row) -> Vec<Value> {
+    let text = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
+    let time = |time: Option<Time>| time.map_or(Value::Null, |time| time.secs_f64().into());
+    vec![
+        text(&row.key.domain),
+        text(&row.key.id),
+        text(&row.name),
+        text(&row.user),
+        text(&row.account),
+        text(&row.queue),
+        row.state.as_str().into(),
+        row.outcome.map(wire::event::Outcome::as_str).into(),
+        time(row.submitted),
+        time(row.started),
+        time(row.ended),
+        row.cpus.into(),
+        row.cpu_secs.into(),
+        row.cpu_efficiency.into(),
+        row.peak_memory_bytes.into(),
+        json!(row.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>()),
+        text(&row.findings),
+        text(&row.reason),
+    ]
 }
 
 /// The sensors of these lines.

@@ -1,12 +1,13 @@
 //! The tabs in the middle, which the user moves, splits and stacks.
 //!
 //! Invariant: every tab is there once. Not here: what is in them (`map`, `calls`, `graphs`, `flock`,
-//! `sensors`).
+//! `sensors`, `jobs`).
 
 use super::calls::CallsPanel;
 use super::command::Commands;
 use super::flock::FlockPanel;
 use super::graphs::GraphsPanel;
+use super::jobs::JobsPanel;
 use super::map::MapPanel;
 use super::sensors::SensorsPanel;
 use super::tab::{ALL, Tab};
@@ -32,6 +33,7 @@ struct Panes {
     graphs: GraphsPanel,
     flock: FlockPanel,
     sensors: SensorsPanel,
+    jobs: JobsPanel,
 }
 
 impl Tabs {
@@ -50,6 +52,7 @@ impl Tabs {
             graphs: self.panes.graphs.clone(),
             flock: self.panes.flock.still(),
             sensors: self.panes.sensors.clone(),
+            jobs: self.panes.jobs.clone(),
         };
         Tabs { tree: self.tree.clone(), last_used: self.last_used, panes }
     }
@@ -90,6 +93,10 @@ impl Tabs {
 
     pub(super) fn sensors(&mut self) -> &mut SensorsPanel {
         &mut self.panes.sensors
+    }
+
+    pub(super) fn jobs(&mut self) -> &mut JobsPanel {
+        &mut self.panes.jobs
     }
 
     pub(super) fn sensors_table(&self, model: &Model) -> Table {
@@ -133,6 +140,7 @@ impl Behavior<Tab> for Contents<'_> {
             Tab::Graphs => self.panes.graphs.show(self.model, ui, self.commands),
             Tab::Flock => self.panes.flock.show(self.model, ui, self.commands),
             Tab::Sensors => self.panes.sensors.show(self.model, ui, self.commands),
+            Tab::Jobs => self.panes.jobs.show(self.model, ui, self.commands),
         }
         UiResponse::None
     }

@@ -6,13 +6,16 @@
 use super::answers;
 use super::ask::Client;
 use crate::grid::text::shown;
+use crate::jobs::page::LogLine;
 use crate::served::Event;
 use client::Error;
+use client::typed::About;
 use compact_str::CompactString;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use wire::api::events::{self as api, Attribute};
+use wire::api::events::{self as api, Attribute, DomainEventsParams, EventsParams};
 use wire::event::{Kind, Outcome};
+use wire::time::Time;
 
 /// Events of one call that are shown: its last ones.
 pub const EVENTS_MAX: usize = 100;
@@ -33,6 +36,25 @@ pub(super) fn ask(client: &mut Client, call: &str, domain: &str, number: u32) ->
     Ok(events(&client.ask("domain.events", &params)?))
 }
 
+/// Request the last events of a job, with their ids.
+///
+/// # Errors
+/// See [`Error`].
+pub(super) fn lines(client: &mut Client, job: &str, domain: &str) -> Result<Vec<LogLine>, Error> {
+    let params = EventsParams {
+        call: Some(job.to_owned()),
+        limit: EVENTS_MAX as u64,
+        last: true,
+        ..EventsParams::default()
+    };
+    let about = About { domain: Some(domain.to_owned()).filter(|domain| !domain.is_empty()), host: None };
+    let events = client.call(&DomainEventsParams(params), &about)?.events;
+    let line = |one: api::Event| LogLine { id: shown(&one.id).text, event: event(one) };
+    let mut lines: Vec<LogLine> = events.into_iter().take(EVENTS_MAX).map(line).collect();
+    lines.sort_by_key(|line| order(&line.event));
+    Ok(lines)
+}
+
 /// The events of an answer, by time.
 fn events(answer: &Value) -> Vec<Event> {
     let read = answers::items(answer, "events").take(EVENTS_MAX);
@@ -45,7 +67,11 @@ fn events(answer: &Value) -> Vec<Event> {
 /// Sort by time: several logs describe a call, some with a resolution of seconds. At the same time the
 /// submission comes first and the end last.
 pub fn by_time(events: &mut [Event]) {
-    events.sort_by_key(|event| (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit));
+    events.sort_by_key(order);
+}
+
+fn order(event: &Event) -> (Time, bool, bool) {
+    (event.time, event.kind == Kind::JobEnd, event.kind != Kind::JobSubmit)
 }
 
 fn event(event: api::Event) -> Event {

@@ -1,13 +1,15 @@
 //! Data source of the flock: a process subscription for each watched host of the grid, commands to processes,
-//! and the processes of calls.
+//! and what is requested once: the processes of calls, and jobs.
 //!
 //! One thread receives requests of the window; one per host reads its subscription (`subscribed`); one sends
-//! signals, one other commands, and one requests the processes of calls. So no slow host delays another.
+//! signals, one other commands, one requests the processes of calls, and three jobs (`jobs`). So no slow host
+//! delays another.
 //! Rule: a subscription exists only while the window requests it; requests are accepted at once, and one
 //! beyond the queue limit is refused with a message, not lost. Not here: parsing of answers (`sweeps`), the
 //! right to send commands (`orders`).
 
 use super::ask::Client;
+use super::jobs::Workers;
 use super::served;
 use super::subscribed::Subscribed;
 use super::via::Where;
@@ -47,6 +49,7 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
     let control = begin("viewer-control", address.clone(), feed.sender(), control)?;
     let kills = begin("viewer-orders", address.clone(), feed.sender(), kill)?;
     let calls = begin("viewer-served", address.clone(), feed.sender(), serve)?;
+    let jobs = Workers::begin(&address, &feed.sender())?;
     let hear = move || {
         let mut watching = Watching { address, sender: feed.sender(), hosts: Vec::new(), rate_hz: 0.0 };
         loop {
@@ -76,6 +79,7 @@ pub fn follow(address: Where, feed: Feed) -> std::io::Result<()> {
                         feed.send(Update::Served { call: wanted.call, by: Arc::new(by) });
                     }
                 }
+                WakeReason::Requested(Request::Jobs(request)) => jobs.ask(request, &watching.sender),
                 WakeReason::Requested(
                     Request::Figures(_)
                     | Request::Tiles(_)

@@ -18,6 +18,7 @@ mod event_listener;
 mod figures;
 pub mod flock;
 mod history;
+mod jobs;
 mod orders;
 pub mod past;
 mod past_calls;
@@ -177,7 +178,8 @@ impl Following {
                 | Request::Past(_)
                 | Request::Order(_)
                 | Request::Kill(_)
-                | Request::Served(_),
+                | Request::Served(_)
+                | Request::Jobs(_),
             ) => {}
             WakeReason::Closed => return false,
         }

@@ -3,13 +3,14 @@
 //! Pure. Rule: this is the only place where the user changes the model.
 
 use super::flock::{Following, shortly_before};
-use super::{FlockChange, GraphsChange, Model, ProcessId, Selection, SensorsChange};
+use super::{FlockChange, GraphsChange, JobsChange, Model, ProcessId, Selection, SensorsChange};
 use crate::flock::sweep::HostName;
 use crate::flock::{Flock, HOSTS_MAX};
 use crate::graphs::{Arrangement, HOSTS_MAX as GRAPHS_MAX};
 use crate::grid::FailureOf;
 use crate::grid::call::Call;
 use crate::grid::place::{DomainId, PlaceId};
+use crate::grid::text::host_key;
 use crate::layout::Point;
 use crate::served::ServedBy;
 use crate::timeline::Mode;
@@ -29,6 +30,7 @@ pub enum Change {
     Graphs(GraphsChange),
     Flock(FlockChange),
     Sensors(SensorsChange),
+    Jobs(JobsChange),
     /// Show a text for a while.
     Notify(String),
 }
@@ -75,6 +77,12 @@ impl From<SensorsChange> for Change {
     }
 }
 
+impl From<JobsChange> for Change {
+    fn from(change: JobsChange) -> Change {
+        Change::Jobs(change)
+    }
+}
+
 impl Model {
     pub fn apply(&mut self, change: impl Into<Change>) {
         match change.into() {
@@ -90,6 +98,7 @@ impl Model {
             Change::Graphs(change) => self.change_graphs(change),
             Change::Flock(change) => self.change_flock(change),
             Change::Sensors(change) => self.sensors.apply(change),
+            Change::Jobs(change) => self.jobs.apply(change, self.clock.now()),
             Change::Notify(text) => self.notify(self.now(), text),
         }
     }
@@ -251,6 +260,10 @@ impl Model {
                     self.follow(&call, only);
                 }
             }
+            FlockChange::FollowJob { call, domain, hosts, started, ended } => match self.call(&call) {
+                Some(call) => self.follow(&call, None),
+                None => self.follow_hosts(call, domain, hosts, (started, ended)),
+            },
         }
     }
 
@@ -268,16 +281,32 @@ impl Model {
         let hosts = call.hosts.iter().take(HOSTS_MAX).map(|&id| self.grid.host_name(id));
         let hosts: BTreeSet<HostName> = hosts.collect();
         let domain = self.grid.domain_name(call.domain).to_owned();
-        let moved_to = self.go_into(call);
+        let moved_to = self.go_into(call.started.or(call.assigned), call.ended);
         self.flock.follow(Following { call: call.id.clone(), domain, hosts, only, moved_to });
+    }
+
+    /// Show the hosts of a job that is not in the grid, at a time when it was running.
+    fn follow_hosts(
+        &mut self,
+        call: String,
+        domain: String,
+        hosts: Vec<String>,
+        run: (Option<Time>, Option<Time>),
+    ) {
+        self.clear_flock_selection();
+        let keys: BTreeSet<String> = hosts.iter().map(|host| host_key(host)).collect();
+        let is_its = |name: &HostName| *name.domain == *domain && keys.contains(&host_key(&name.host));
+        let hosts = self.grid.server_names().map(|(_, name)| name).filter(is_its).take(HOSTS_MAX).collect();
+        let moved_to = self.go_into(run.0, run.1);
+        self.flock.follow(Following { call, domain, hosts, only: None, moved_to });
     }
 
     /// Go to a time when a call was running, unless such a time is shown; returns that time if the timeline
     /// was live.
-    fn go_into(&mut self, call: &Call) -> Option<Time> {
-        let started = call.started.or(call.assigned)?;
+    fn go_into(&mut self, started: Option<Time>, ended: Option<Time>) -> Option<Time> {
+        let started = started?;
         let is_live = self.timeline().mode() == Mode::Live;
-        match call.ended {
+        match ended {
             Some(ended) if is_live || !(started..=ended).contains(&self.time()) => {
                 self.clock.stop_at(shortly_before(started, ended));
                 return is_live.then(|| self.time());

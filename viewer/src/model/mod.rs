@@ -12,6 +12,7 @@ mod flock;
 mod graph_lines;
 mod graphs;
 mod grid;
+mod jobs;
 mod joined_line;
 mod request;
 mod selection;
@@ -26,6 +27,7 @@ pub use filter::CallFilter;
 pub use flock::{FlockChange, FlockState, HOSTS_USUAL as FLOCK_HOSTS_USUAL, ProcessId, RATES_HZ};
 pub use graphs::{Graphs, GraphsChange, HOSTS_USUAL as GRAPHS_HOSTS_USUAL};
 pub use grid::PlacedGrid;
+pub use jobs::{JobsChange, JobsRange, JobsState};
 pub use joined_line::GraphLine;
 pub use selection::{Selected, Selection};
 pub use sensors::{SensorsChange, SensorsState};
@@ -71,6 +73,7 @@ pub struct Model {
     flock: FlockState,
     sensors: SensorsState,
     served: ServedCall,
+    jobs: JobsState,
     /// The time around which calls were requested last.
     calls_at: Option<Time>,
     /// The result of what the user did last, and when it was known.
@@ -92,6 +95,7 @@ impl Model {
             flock: FlockState::default(),
             sensors: SensorsState::new(saved.sensors),
             served: ServedCall::default(),
+            jobs: JobsState::default(),
             calls_at: None,
             notice: None,
         }
@@ -136,6 +140,7 @@ impl Model {
                     self.flock.set_altered(&host, None);
                 }
             }
+            Update::Jobs(update) => self.jobs.take(update, at),
             Update::Notice(text) => self.notify(at, text),
         }
     }
@@ -276,6 +281,11 @@ impl Model {
     #[must_use]
     pub fn served(&self) -> &ServedCall {
         &self.served
+    }
+
+    #[must_use]
+    pub fn jobs(&self) -> &JobsState {
+        &self.jobs
     }
 
     #[must_use]

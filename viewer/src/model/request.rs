@@ -4,9 +4,10 @@
 //! (`app::feeds`).
 
 use super::{Model, Source};
-use crate::feed::{Figures, Past, Sensors, Served, Watch};
+use crate::feed::{Figures, JobsRequest, Past, Sensors, Served, Watch};
 use crate::flock::past::MissingSpan;
 use crate::grid::call::Call;
+use crate::grid::place::DomainId;
 use crate::timeline::Mode;
 use std::time::Duration;
 use wire::time::Time;
@@ -96,6 +97,27 @@ impl Model {
 
     pub fn sensors_requested(&mut self, sensors: Sensors) {
         self.sensors.requested(sensors, self.clock.now());
+    }
+
+    /// The table of jobs, or the page of one, is drawn.
+    pub fn mark_jobs_seen(&mut self) {
+        self.jobs.mark_seen(self.clock.now());
+    }
+
+    /// The domains whose jobs can be searched, by their names in queries.
+    pub fn job_domains(&self) -> impl Iterator<Item = &str> {
+        let count = if self.source().is_daemon() { self.grid().domains.len() } else { 0 };
+        (0..).take(count).map(|number| self.grid.domain_name(DomainId(number)))
+    }
+
+    /// The queries about jobs that are due.
+    pub fn jobs_requests(&mut self) -> Vec<JobsRequest> {
+        let domain = self.job_domains().next().map(str::to_owned);
+        self.jobs.requests(domain.as_deref(), self.clock.timeline(), self.clock.now())
+    }
+
+    pub fn jobs_requested(&mut self, request: &JobsRequest) {
+        self.jobs.requested(request, self.clock.now());
     }
 
     /// Whether there are sensors that know processes of calls.

@@ -4,6 +4,7 @@
 
 pub mod figures;
 pub mod flock;
+pub mod jobs;
 pub mod window;
 
 use crate::grid::Grid;

@@ -1,12 +1,14 @@
 //! Windows on synthetic grids: a source that is not queried, and the processes and metrics of its hosts.
 //!
-//! Rule: all data is in the window from the start, so nothing is requested.
+//! Rule: all data is in the window from the start; requests for it are answered here or by nothing.
 
-use super::{figures, flock, time_f};
+use super::{figures, flock, jobs, time_f};
 use crate::app::App;
-use crate::feed::Update;
+use crate::feed::{Feed, JobsRequest, JobsUpdate, Request, Update, WakeReason, feed};
 use crate::flock::sweep::HostName;
 use crate::grid::place::HostState;
+use crate::jobs::page::PagePart;
+use crate::jobs::{JobKey, Page, PageRequest};
 use crate::model::Source;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,5 +47,52 @@ pub fn show_figures(app: &mut App, hosts: &[HostName], now: Time) {
     for host in hosts {
         let series = Arc::new(figures::host(host));
         app.take(now, Update::Series { host: host.clone(), series, trouble: None });
+    }
+}
+
+/// The query for a page of jobs that is queued, if there is one.
+#[must_use]
+pub fn jobs_query(feed: &Feed) -> Option<PageRequest> {
+    while let WakeReason::Requested(request) = feed.rest(Duration::ZERO) {
+        if let Request::Jobs(JobsRequest::Page(query)) = request {
+            return Some(query);
+        }
+    }
+    None
+}
+
+/// Show this many jobs in their tab; returns the feed where further requests arrive.
+///
+/// # Panics
+/// If the window does not ask for jobs: it needs a daemon as its source, and a grid.
+pub fn show_jobs(app: &mut App, count: u32, now: Time) -> Feed {
+    let (feed, inbox) = feed();
+    app.feed_flock(inbox);
+    app.open_tab("jobs");
+    app.watch_jobs();
+    let query = jobs_query(&feed).expect("jobs are requested");
+    let rows = jobs::rows(&query.domain, count, now);
+    let page = Page { total: rows.len() as u64, rows, ..Page::default() };
+    app.take(now, Update::Jobs(JobsUpdate::Page { number: query.number, page: Ok(Arc::new(page)) }));
+    feed
+}
+
+/// Answer the requests for curves of rows.
+pub fn show_job_curves(app: &mut App, feed: &Feed, now: Time) {
+    while let WakeReason::Requested(request) = feed.rest(Duration::ZERO) {
+        let Request::Jobs(JobsRequest::Series(requests)) = request else { continue };
+        for (number, request) in requests.into_iter().enumerate() {
+            let spark = jobs::spark(number).map(Arc::new);
+            app.take(now, Update::Jobs(JobsUpdate::Spark { key: request.key, spark }));
+        }
+    }
+}
+
+/// Open the page of the job of this number.
+pub fn open_job(app: &mut App, number: u32, now: Time) {
+    let key = JobKey::new(app.model().jobs().domain(), &format!("slurm:{number}"));
+    app.apply(crate::model::JobsChange::Open(key.clone()));
+    for part in jobs::page(number, now).into_iter().chain([PagePart::End]) {
+        app.take(now, Update::Jobs(JobsUpdate::Part { key: key.clone(), part }));
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 /// A mark.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Mark {
+pub(in crate::app) struct Mark {
     pub(super) at: Time,
     pub(super) color: Color32,
     pub(super) kind: Kind,

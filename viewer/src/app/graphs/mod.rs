@@ -6,7 +6,7 @@
 mod cells;
 mod head;
 mod marks;
-mod plot;
+pub(super) mod plot;
 mod together;
 
 use super::command::Commands;

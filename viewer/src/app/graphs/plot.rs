@@ -19,9 +19,9 @@ use jiff::tz::TimeZone;
 use wire::time::Time;
 
 /// Room for figures left of a plot, in points.
-pub(super) const GUTTER: f32 = 44.0;
+pub(in crate::app) const GUTTER: f32 = 44.0;
 /// Room for times below it.
-pub(super) const AXIS: f32 = 18.0;
+pub(in crate::app) const AXIS: f32 = 18.0;
 /// Least distance of two figures, and of two times.
 const FIGURES_APART: f32 = 26.0;
 /// Most figures at one plot.
@@ -37,29 +37,29 @@ const SMALL_BELOW: f32 = 320.0;
 const DASH: f32 = 4.0;
 
 /// A line of a plot.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) line: GraphLine,
-    pub(super) color: Color32,
-    pub(super) width: f32,
+pub(in crate::app) struct Line {
+    pub(in crate::app) name: String,
+    pub(in crate::app) line: GraphLine,
+    pub(in crate::app) color: Color32,
+    pub(in crate::app) width: f32,
 }
 
 /// Contents of a plot.
-pub(super) struct Plot<'a> {
+pub(in crate::app) struct Plot<'a> {
     /// Start and end.
-    pub(super) range: (Time, Time),
+    pub(in crate::app) range: (Time, Time),
     /// Lowest and highest figure.
-    pub(super) reach: (f64, f64),
-    pub(super) lines: &'a [Line],
-    pub(super) marks: &'a [Mark],
-    pub(super) cursor: Option<Time>,
+    pub(in crate::app) reach: (f64, f64),
+    pub(in crate::app) lines: &'a [Line],
+    pub(in crate::app) marks: &'a [Mark],
+    pub(in crate::app) cursor: Option<Time>,
     /// Times of the vertical lines.
-    pub(super) ticks: &'a [Tick],
+    pub(in crate::app) ticks: &'a [Tick],
 }
 
 impl Line {
     /// The visible figures: without the one before the start, from which the line comes.
-    pub(super) fn figures(&self) -> impl Iterator<Item = f64> {
+    pub(in crate::app) fn figures(&self) -> impl Iterator<Item = f64> {
         figures(&self.line)
     }
 
@@ -109,7 +109,7 @@ impl Plot<'_> {
     }
 
     /// Paint it into the rectangle, figures at its left.
-    pub(super) fn paint(&self, ui: &Ui, rect: Rect, colors: Colors) {
+    pub(in crate::app) fn paint(&self, ui: &Ui, rect: Rect, colors: Colors) {
         let inside = plot_rect(rect);
         let painter = ui.painter();
         painter.rect_filled(inside, 2.0, colors.card);
@@ -192,19 +192,19 @@ impl Plot<'_> {
 }
 
 /// The part of a plot's rectangle where lines are.
-pub(super) fn plot_rect(rect: Rect) -> Rect {
+pub(in crate::app) fn plot_rect(rect: Rect) -> Rect {
     Rect::from_min_max(pos2(rect.left() + GUTTER, rect.top()), rect.max)
 }
 
 /// Round times of plots of this width: the same for all of them, as calendars take time.
-pub(super) fn ticks(width: f32, (from, to): (Time, Time), zone: &TimeZone) -> Vec<Tick> {
+pub(in crate::app) fn ticks(width: f32, (from, to): (Time, Time), zone: &TimeZone) -> Vec<Tick> {
     let inside = width - GUTTER;
     let apart = if inside < SMALL_BELOW { MOMENTS_APART_SMALL } else { MOMENTS_APART };
     axis::ticks(from, to, count(inside / apart), zone)
 }
 
 /// Times in this rectangle, below plots.
-pub(super) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), ticks: &[Tick], colors: Colors) {
+pub(in crate::app) fn moments(ui: &Ui, rect: Rect, (from, to): (Time, Time), ticks: &[Tick], colors: Colors) {
     let inside = plot_rect(rect);
     let width = to.since(from).as_secs_f64().max(1e-6);
     for tick in ticks {
@@ -248,7 +248,7 @@ pub(super) fn interact(
 }
 
 /// Texts at the upper right of a plot, each in its colour, over the background.
-pub(super) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: Colors) {
+pub(in crate::app) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: Colors) {
     let inside = plot_rect(rect);
     let mut job = LayoutJob::default();
     for (number, (word, color)) in words.iter().enumerate() {
@@ -267,7 +267,7 @@ pub(super) fn readout(ui: &Ui, rect: Rect, words: &[(String, Color32)], colors: 
 }
 
 /// The line nearest to a point, where one is near.
-pub(super) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'a Line> {
+pub(in crate::app) fn nearest<'a>(plot: &'a Plot<'_>, rect: Rect, at: Pos2) -> Option<&'a Line> {
     const NEAR: f32 = 28.0;
     let inside = plot_rect(rect);
     let distance = |line: &&Line| {

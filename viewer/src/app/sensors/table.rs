@@ -3,8 +3,9 @@
 //! Rule: only the visible rows are drawn, and only their sensors are queried. Not here: contents of rows
 //! (`model::sensor_rows`).
 
+use crate::app::cells;
 use crate::app::command::Commands;
-use crate::app::text::{elided, span};
+use crate::app::text::span;
 use crate::app::theme::{self, Colors, ROW_HEIGHT};
 use crate::graphs::axis::short;
 use crate::model::sensor_rows::{self, Line};
@@ -65,19 +66,14 @@ pub(super) fn show(
 }
 
 /// The cells of a row.
-fn cells(row: Rect) -> impl Iterator<Item = Rect> {
-    let mut left = row.left() + 18.0;
-    let width = row.width() - 18.0;
-    COLUMNS.into_iter().map(move |(_, share, ..)| {
-        let cell = Rect::from_min_max(pos2(left, row.top()), pos2(left + share * width - GAP, row.bottom()));
-        left += share * width;
-        cell
-    })
+fn cells_of(row: Rect) -> impl Iterator<Item = Rect> {
+    let row = row.with_min_x(row.left() + 18.0);
+    cells::cells(row, COLUMNS.into_iter().map(|(_, share, ..)| share), GAP)
 }
 
 fn head(ui: &mut Ui, colors: Colors) {
     let (rect, _) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::hover());
-    for ((name, _, is_figure, means), cell) in COLUMNS.into_iter().zip(cells(rect)) {
+    for ((name, _, is_figure, means), cell) in COLUMNS.into_iter().zip(cells_of(rect)) {
         text(ui, cell, name, colors.weak, is_figure, false);
         if !means.is_empty() {
             ui.interact(cell, ui.id().with(("head", name)), Sense::hover()).on_hover_text(means);
@@ -88,30 +84,22 @@ fn head(ui: &mut Ui, colors: Colors) {
 
 fn text(ui: &Ui, cell: Rect, text: &str, color: Color32, is_right: bool, is_figure: bool) {
     let font = if is_figure { theme::figures() } else { theme::small() };
-    let galley = elided(ui.painter(), text, font, color, cell.width());
-    let x = if is_right { cell.right() - galley.size().x } else { cell.left() };
-    ui.painter().galley(pos2(x, cell.center().y - galley.size().y / 2.0), galley, color);
+    cells::text(ui, cell, text, font, color, is_right);
 }
 
 fn row(model: &Model, ui: &mut Ui, colors: Colors, line: Line, commands: &mut Commands) {
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ROW_HEIGHT), Sense::click());
     let at = sensor_rows::at(model, line);
     let is_selected = model.sensors().selected() == Some(&at);
-    let fill = match (is_selected, response.hovered()) {
-        (true, _) => Some(colors.accent.gamma_multiply(0.22)),
-        (false, true) => Some(colors.hover),
-        (false, false) => None,
-    };
-    if let Some(fill) = fill {
-        ui.painter().rect_filled(rect, 3.0, fill);
-    }
+    cells::background(ui, colors, &response, is_selected);
     let row = sensor_rows::row(model, line);
     let (name, domain) = sensor_rows::names(model, line);
     let state = row.state.map(|state| (state.word(), colors.state(state)));
     let state_color = state.map_or(colors.weak, |(_, color)| color);
     ui.painter().circle_filled(pos2(rect.left() + 8.0, rect.center().y), 3.2, state_color);
     let values = values(&row, &name, &domain, colors, state);
-    for (((_, _, is_figure, _), cell), (value, color)) in COLUMNS.into_iter().zip(cells(rect)).zip(&values) {
+    for (((_, _, is_figure, _), cell), (value, color)) in COLUMNS.into_iter().zip(cells_of(rect)).zip(&values)
+    {
         text(ui, cell, value, *color, is_figure, is_figure);
     }
     response.widget_info(|| {

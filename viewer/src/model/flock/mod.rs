@@ -45,6 +45,14 @@ pub enum FlockChange {
     ClearSelection,
     /// Show the processes of a call, or one of them.
     Follow(String, Option<ProcessId>),
+    /// Show the processes of a job, which the grid may not have: by its hosts, at a time of its run.
+    FollowJob {
+        call: String,
+        domain: String,
+        hosts: Vec<String>,
+        started: Option<Time>,
+        ended: Option<Time>,
+    },
 }
 
 /// What the hosts to sweep follow from: the grid, the rate while the flock is seen, and the chosen hosts.

@@ -7,6 +7,7 @@
 mod calls;
 mod flock;
 mod graphs;
+mod jobs;
 mod panels;
 mod past;
 mod pictures;

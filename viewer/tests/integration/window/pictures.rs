@@ -115,6 +115,23 @@ fn the_flock() {
 }
 
 #[test]
+fn the_jobs() {
+    let now = synthetic::time_f(AT_SECS);
+    let jobs = |look: Look| {
+        let status = Status::Connected { address: String::new(), took_secs: 0.0, troubles: Vec::new() };
+        let mut app = app_of(synthetic::window::daemon(), status, "jobs", look);
+        let feed = synthetic::window::show_jobs(&mut app, 400, now);
+        Headless::new(SIZE, now).frames(&mut app, 3);
+        synthetic::window::show_job_curves(&mut app, &feed, now);
+        app
+    };
+    check("jobs-dark", jobs(Look::Dark));
+    let mut opened = jobs(Look::Light);
+    synthetic::window::open_job(&mut opened, 390, now);
+    check("job-light", opened);
+}
+
+#[test]
 fn the_sensors_and_no_connection() {
     check("sensors-light", app("sensors", Look::Light));
     let now = synthetic::time_f(AT_SECS);
