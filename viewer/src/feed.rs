@@ -206,7 +206,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobsRequest {
     /// A page of a search.
-    Page(PageRequest),
+    Page(Box<PageRequest>),
     /// Replace the list of jobs whose curves are queried, in this order.
     Series(Vec<SeriesRequest>),
     /// All that is known of a job.

@@ -138,10 +138,10 @@ fn fitting<'a>(values: Vec<&'a str>, typed: &str) -> impl Iterator<Item = &'a st
 
 /// A field with its value, in quotes where it has spaces, and a space after what is complete.
 fn of_field(field: Field, value: &str) -> String {
-    match field {
-        Field::Where => format!("{value} "),
-        _ if value.contains(char::is_whitespace) => format!("{}:\"{value}\" ", field.word()),
-        _ => format!("{}:{value} ", field.word()),
+    match (field == Field::Where, value.contains(char::is_whitespace)) {
+        (true, _) => format!("{value} "),
+        (false, true) => format!("{}:\"{value}\" ", field.word()),
+        (false, false) => format!("{}:{value} ", field.word()),
     }
 }
 

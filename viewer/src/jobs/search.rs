@@ -238,7 +238,7 @@ fn bare(params: &mut JobsSearchParams, text: &str) -> Result<(), String> {
     if text.starts_with(|char: char| char.is_ascii_digit()) {
         return once(&mut params.job, Field::Job, text);
     }
-    once(&mut params.name, Field::Name, &format!("*{}*", text.trim_matches('*')))
+    once(&mut params.name, Field::Name, format!("*{}*", text.trim_matches('*')))
 }
 
 fn once<T>(at: &mut Option<T>, field: Field, value: impl Into<T>) -> Result<(), String> {

@@ -51,7 +51,7 @@ impl Workers {
         match request {
             JobsRequest::Page(request) => {
                 let number = request.number;
-                if self.pages.try_send(request).is_err() {
+                if self.pages.try_send(*request).is_err() {
                     send(sender, JobsUpdate::Page { number, page: Err(FULL.to_owned()) });
                 }
             }

@@ -55,7 +55,7 @@ pub fn show_figures(app: &mut App, hosts: &[HostName], now: Time) {
 pub fn jobs_query(feed: &Feed) -> Option<PageRequest> {
     while let WakeReason::Requested(request) = feed.rest(Duration::ZERO) {
         if let Request::Jobs(JobsRequest::Page(query)) = request {
-            return Some(query);
+            return Some(*query);
         }
     }
     None

@@ -66,8 +66,9 @@ fn legend(ui: &mut Ui, common: &Common<'_>) {
     }
     ui.horizontal_wrapped(|ui| {
         for (number, name) in names.into_iter().enumerate() {
-            let color = common.colors.distinct(number);
-            ui.label(RichText::new(format!("● {name}")).size(theme::SMALL).color(color));
+            let (rect, _) = ui.allocate_exact_size(vec2(8.0, 12.0), Sense::hover());
+            ui.painter().circle_filled(rect.center(), 3.2, common.colors.distinct(number));
+            ui.label(RichText::new(name).size(theme::SMALL));
         }
     });
 }

@@ -6,7 +6,7 @@ use super::columns::{self, Shown, Spec};
 use super::{JobsPanel, state_color};
 use crate::app::cells;
 use crate::app::command::Commands;
-use crate::app::text::{moment, percent, span};
+use crate::app::text::{moment, percent};
 use crate::app::theme::{self, Colors, ROW_HEIGHT};
 use crate::jobs::Row;
 use crate::jobs::curves::Spark;
@@ -137,7 +137,7 @@ fn head(model: &Model, ui: &mut Ui, colors: Colors, columns: &[(Spec, f32)], com
 fn value(model: &Model, row: &Row, column: Column, colors: Colors) -> (String, Color32) {
     let now = model.now();
     let so_far = |secs: Option<f64>, is_so_far: bool| {
-        secs.map_or_else(String::new, |secs| format!("{}{}", span(secs), if is_so_far { "+" } else { "" }))
+        secs.map_or_else(String::new, |secs| format!("{}{}", age(secs), if is_so_far { "+" } else { "" }))
     };
     let text = match column {
         Column::Job => row.key.id.to_string(),

@@ -264,7 +264,8 @@ impl JobsState {
             Some(_) => None,
             None => self.sparks.request(self.visible(), now),
         };
-        let requests = [page.map(JobsRequest::Page), record, series.map(JobsRequest::Series)];
+        let requests =
+            [page.map(|page| JobsRequest::Page(Box::new(page))), record, series.map(JobsRequest::Series)];
         requests.into_iter().flatten().collect()
     }
 
