@@ -59,7 +59,8 @@ pub(super) fn commands(model: &Model, front: Tab, has_question: bool, ctx: &Cont
     time(model, &pressed, &mut commands);
     match front {
         Tab::Graphs => graphs(model, &pressed, &mut commands),
-        Tab::Jobs => jobs(&pressed, &mut commands),
+        Tab::Jobs if model.jobs().page().is_none() => jobs(&pressed, &mut commands),
+        Tab::Jobs => {}
         Tab::Map | Tab::Calls | Tab::Flock | Tab::Sensors => map(&pressed, &mut commands),
     }
     for (key, tab) in
@@ -156,7 +157,6 @@ fn jobs(pressed: &dyn Fn(Key) -> bool, commands: &mut Commands) {
         (Key::PageUp, JobsChange::Move(-JOBS_PAGE)),
         (Key::PageDown, JobsChange::Move(JOBS_PAGE)),
         (Key::Enter, JobsChange::OpenChosen),
-        (Key::Backspace, JobsChange::Close),
     ];
     for (key, change) in changes {
         if pressed(key) {

@@ -119,15 +119,13 @@ fn accounted(job: &Job) -> String {
 }
 
 /// Heads of the table of usage.
-pub(super) const USAGE: [&str; 9] =
-    ["host", "for", "CPU", "system", "peak", "mean", "processes", "read", "written"];
+pub(super) const USAGE: [&str; 8] = ["host", "CPU", "system", "peak", "mean", "processes", "read", "written"];
 
 /// A row of it.
-pub(super) fn usage_row(usage: &HostUsage) -> [String; 9] {
+pub(super) fn usage_row(usage: &HostUsage) -> [String; 8] {
     let bytes = |bytes: Option<u64>| bytes.map_or_else(String::new, whole_bytes);
     [
         shown(&usage.host).text,
-        span(usage.until.0.since(usage.started.0).as_secs_f64()),
         age(usage.cpu_secs),
         age(usage.system_secs),
         whole_bytes(usage.peak_memory_bytes),

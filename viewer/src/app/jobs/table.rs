@@ -160,7 +160,7 @@ fn value(model: &Model, row: &Row, column: Column, colors: Colors) -> (String, C
         Column::Hosts => match (row.hosts.first(), row.hosts_count) {
             (None, _) => String::new(),
             (Some(only), 1) => only.to_string(),
-            (Some(first), many) => format!("{first} and {} more", many - 1),
+            (Some(first), many) => format!("{first} +{}", many - 1),
         },
         Column::Findings => row.findings.replace('_', " "),
     };
