@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wire::api::Span;
+use wire::api::domain::{Host, HostState, HostsParams};
 use wire::api::job_series::JobSeriesParams;
 use wire::api::jobs::{Job, JobParams, JobRecord};
 
@@ -207,8 +208,15 @@ fn hosts(
     part: &dyn Fn(PagePart),
 ) -> Option<JobKey> {
     let params = JobSeriesParams::of_last_run(record);
+    let mut archives = None;
     for host in curve_hosts(record, &key.domain) {
-        let curves = curves_of(client, &host, &params, &record.job);
+        let curves = match curves_of(client, &host, &params, &record.job) {
+            Ok(curves) if !curves.is_empty() => Ok(curves),
+            own => {
+                let archives = archives.get_or_insert_with(|| archives_of(client, &key.domain));
+                archived(client, (archives, &host), &params, &record.job).map_or(own, Ok)
+            }
+        };
         // Where there is no sensor, nothing is missing.
         let is_measured = record.usage.iter().any(|usage| *usage.host == *host.host);
         if curves.is_ok() || is_measured {
@@ -220,6 +228,29 @@ fn hosts(
         }
     }
     None
+}
+
+/// The archives of a domain; none without an answer.
+fn archives_of(client: &mut Client, domain: &str) -> Vec<HostName> {
+    let rows = client.call(&HostsParams {}, &of_domain(domain)).map_or(Vec::new(), |answer| answer.hosts);
+    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
+    rows.iter().filter(|row| is_archive(row)).map(|row| HostName::new(domain, &row.host)).collect()
+}
+
+/// The curves that a host measured, from the first archive that has them.
+fn archived(
+    client: &mut Client,
+    (archives, host): (&[HostName], &HostName),
+    params: &JobSeriesParams,
+    owner: &Job,
+) -> Option<Vec<HostCurve>> {
+    let params = JobSeriesParams { measured_by: Some(host.host.to_string()), ..params.clone() };
+    archives.iter().find_map(|archive| {
+        let answer = client.call(&params, &about(archive)).ok()?;
+        let own = answer.curves.into_iter().filter(|curve| curve.is_of(owner));
+        let curves: Vec<HostCurve> = own.map(|curve| HostCurve::new(&host.host, curve)).collect();
+        (!curves.is_empty()).then_some(curves)
+    })
 }
 
 /// Text of an error: of a refusal its reason alone.
