@@ -3,6 +3,7 @@
 //! Not here: transfers and requests (`calls`), one job (`job`), jobs of earlier years (`import`).
 
 mod everywhere;
+mod follow;
 mod import;
 mod sorted;
 
@@ -36,6 +37,7 @@ use wire::shown::count;
 #[command(
     after_long_help = "Examples:
   visperf jobs --in running
+  visperf jobs --follow --user mrossi
   visperf jobs --user mrossi --outcome failed --since 7d
   visperf jobs --queue long --in waiting
   visperf jobs --charged-to physics --since 30d --json
@@ -99,6 +101,9 @@ struct Search {
     /// Search all domains that the directory knows
     #[arg(long, conflicts_with_all = ["domain", "cursor"])]
     all_domains: bool,
+    /// Print each job when it is submitted, starts and ends, until Ctrl-C; with --since those since then first
+    #[arg(long, conflicts_with_all = ["until", "limit", "cursor", "all_domains", "oldest", "sort", "csv", "format"])]
+    follow: bool,
     /// Print the oldest jobs first
     #[arg(long)]
     oldest: bool,
@@ -178,6 +183,9 @@ fn search(args: &Search) -> Result<(), Failure> {
         return run_everywhere(args);
     }
     let mut client = Client::new(&args.query.target);
+    if args.follow {
+        return follow::run(args, &mut client);
+    }
     let about = args.whose.about();
     let pages = Pages::read(args.cursor.clone(), args.limit(), |cursor, limit| {
         let answer = client.request(&params(args, cursor, limit), &about, PATIENCE);

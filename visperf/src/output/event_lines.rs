@@ -111,17 +111,18 @@ impl EventLines {
 }
 
 /// Items one after the other, in lines that fit.
-struct Flow {
-    text: String,
+pub(crate) struct Flow {
+    pub(crate) text: String,
     /// Characters in the last line.
-    chars: usize,
+    pub(crate) chars: usize,
     /// Column at which the next item starts, if it fits.
-    next: usize,
-    width: usize,
+    pub(crate) next: usize,
+    pub(crate) width: usize,
 }
 
 impl Flow {
-    fn add(&mut self, color: Option<Color>, text: &str, output: &Output) {
+    /// Adds an item, on the next line if it does not fit.
+    pub(crate) fn add(&mut self, color: Option<Color>, text: &str, output: &Output) {
         let chars = text.chars().count();
         if self.next + chars > self.width {
             self.text.push('\n');

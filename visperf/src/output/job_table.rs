@@ -141,13 +141,13 @@ fn column(amount: JobAmount) -> Option<&'static str> {
 }
 
 /// Kinds of its findings.
-fn kinds(job: &Job) -> String {
+pub(crate) fn kinds(job: &Job) -> String {
     let kinds: Vec<&str> = job.findings.iter().map(|finding| finding.kind.as_str()).collect();
     kinds.join(",")
 }
 
 /// Measured CPU time: as a share of the allocated, if that is known.
-fn cpu_used(usage: JobUsage) -> String {
+pub(crate) fn cpu_used(usage: JobUsage) -> String {
     usage.cpu_efficiency.map_or_else(|| tenths(usage.cpu_secs), share)
 }
 

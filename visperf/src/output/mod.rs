@@ -10,6 +10,7 @@ pub(crate) mod capture;
 pub(crate) mod event_lines;
 pub(crate) mod figures;
 pub(crate) mod job_curves;
+pub(crate) mod job_lines;
 pub(crate) mod job_page;
 pub(crate) mod job_report;
 pub(crate) mod job_rows;

@@ -3,6 +3,7 @@
 use crate::control::Sensor;
 use crate::followed::{interrupt, lines};
 use crate::program::{DEADLINE, Home};
+use std::io::Write as _;
 
 #[test]
 fn how_processes_are_read_and_where_state_is_are_printed() {
@@ -67,6 +68,45 @@ fn three_jobs() -> String {
         )
     };
     [job(1, "COMPLETED", "0:0"), job(2, "FAILED", "1:0"), job(3, "TIMEOUT", "0:1")].concat()
+}
+
+#[test]
+fn followed_jobs_are_printed_when_they_change_and_not_again_after_a_restart() {
+    let home = Home::new();
+    home.file("slurmctld.log", "");
+    let tail = ["up", "--tail", "slurmctld.log"];
+    let sensor = Sensor::start(&home, &tail);
+    let write = |text: &str| {
+        let time = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.3f");
+        let log = std::fs::OpenOptions::new().append(true).open(home.path().join("slurmctld.log"));
+        writeln!(log.unwrap(), "[{time}] {text}").unwrap();
+    };
+    let is_known = |state: &str| {
+        let jobs = sensor.run(&["jobs", "--json"]).ok().json();
+        jobs.iter().any(|job| job["state"] == state).then_some(())
+    };
+    write("_slurm_rpc_submit_batch_job: JobId=1 InitPrio=1 usec=3");
+    sensor.until("a job that waits", |_| is_known("waiting"));
+    let mut child = home.command(&["jobs", "--follow", "--json", "--state", "own"]).spawn().unwrap();
+    let (out, notes) = (lines(child.stdout.take().unwrap()), lines(child.stderr.take().unwrap()));
+    let state = || {
+        let line = out.recv_timeout(DEADLINE).expect("a change");
+        let job: serde_json::Value = serde_json::from_str(&line).unwrap();
+        (job["id"].as_str().unwrap().to_owned(), job["state"].as_str().unwrap().to_owned())
+    };
+    // What it was before is not printed; the program must have asked for that before the job starts.
+    assert!(out.recv_timeout(std::time::Duration::from_secs(3)).is_err());
+    write("sched: Allocate JobId=1 NodeList=wn1 #CPUs=1 Partition=short");
+    assert_eq!(state(), ("slurm:1".to_owned(), "running".to_owned()));
+    drop(sensor);
+    let lost = notes.recv_timeout(DEADLINE).expect("it says so");
+    assert!(lost.contains("trying again until it answers"), "{lost}");
+    let _sensor = Sensor::start(&home, &tail);
+    write("_job_complete: JobId=1 WEXITSTATUS 0");
+    assert_eq!(state(), ("slurm:1".to_owned(), "ended".to_owned()));
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(out.try_recv().is_err(), "nothing was printed twice");
 }
 
 #[test]
