@@ -5,6 +5,7 @@
 //! what.
 
 use crate::daily::{DailyReader, end_of_whole, file_of};
+use crate::frame_file::next_frame;
 use daemon::state_file;
 use jiff::civil::Date;
 use std::fs::{File, OpenOptions};
@@ -15,6 +16,9 @@ use wire::version::Format;
 
 /// Bytes before the end of a copy that are compared with the log.
 const COMPARED_LEN: usize = 64;
+
+/// A part ends with a record that ends at most so many bytes before its greatest length.
+const CLOSE_LEN: u64 = 16 << 10;
 
 /// End of the name of an empty file whose date is that of the newest day that was deleted.
 const DELETED: &str = ".deleted";
@@ -84,7 +88,7 @@ impl DailyReader {
         }
     }
 
-    /// Returns what follows in this log after a copy of a day: at most `len_max` bytes, and nothing that is cut off.
+    /// Returns what follows in this log after a copy of a day: at most `len_max` bytes, and no record that is cut off in the log.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -100,11 +104,21 @@ impl DailyReader {
         if len == copy.len {
             return Ok(Following::Bytes(Vec::new()));
         }
-        // A record that is cut off is cut away before the next one is appended.
-        let whole = end_of_whole(&file, copy.len, len)?.saturating_sub(copy.len);
+        let whole = end_of_part(&file, copy.len, len, len_max as u64)?.saturating_sub(copy.len);
         let mut bytes = vec![0; usize::try_from(whole).unwrap_or(usize::MAX).min(len_max)];
         file.read_exact_at(&mut bytes, copy.len)?;
         Ok(Following::Bytes(bytes))
+    }
+}
+
+/// Where a part ends that starts at this place: a record that is cut off is cut away before the next one is appended. The next
+/// part starts with a record if there is one close to the end of this one, so that few are looked at.
+fn end_of_part(file: &File, from: u64, len: u64, len_max: u64) -> io::Result<u64> {
+    let end = from.saturating_add(len_max);
+    let close = end.saturating_sub(CLOSE_LEN).max(from + 1);
+    match if end < len { next_frame(file, close, len)? } else { None } {
+        Some(record) => Ok(record.min(end)),
+        None => end_of_whole(file, from, len),
     }
 }
 

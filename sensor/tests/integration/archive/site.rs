@@ -163,9 +163,15 @@ impl Site {
 
     /// Lets a job run on a host for some seconds from a time on; all is on disk then.
     pub(super) fn run_job(&self, host: &str, job: &str, started: Time, secs: u64) {
+        self.run_jobs(host, &[job.to_owned()], started, secs);
+    }
+
+    pub(super) fn run_jobs(&self, host: &str, jobs: &[String], started: Time, secs: u64) {
         let mut hosts = self.0.hosts.lock().expect("no panic");
         let running = hosts.get_mut(&name(host)).and_then(|host| host.running.as_mut()).expect("it runs");
-        let whose = Arc::new(Whose { jobs: vec![job.into()], uid: 1000, is_proved: false, started });
+        let whose =
+            |job: &String| Whose { jobs: vec![job.as_str().into()], uid: 1000, is_proved: false, started };
+        let jobs: Vec<Arc<Whose>> = jobs.iter().map(|job| Arc::new(whose(job))).collect();
         for second in 1..=secs {
             let point = Point {
                 time: started.plus(Duration::from_secs(second)),
@@ -175,7 +181,7 @@ impl Site {
                 threads: 8,
                 ..Point::default()
             };
-            running.log.add(vec![(Arc::clone(&whose), point)]);
+            running.log.add(jobs.iter().map(|job| (Arc::clone(job), point)).collect());
         }
         running.log.end();
     }
