@@ -130,6 +130,13 @@ impl Archive {
         ]
     }
 
+    /// Notes that there are no other hosts to archive.
+    pub fn note_alone(&self) {
+        self.note(Some(
+            "this sensor has joined no domain, so there are no other hosts (visperf join)".to_owned(),
+        ));
+    }
+
     /// Notes a problem of the archive as a whole, or that there is none.
     fn note(&self, problem: Option<String>) {
         let mut shown = locked(&self.0.state);

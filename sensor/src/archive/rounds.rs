@@ -79,15 +79,17 @@ impl Archive {
             .filter_map(|row| named(&row.host))
             .collect();
         let mut known: BTreeSet<HostName> = rows.iter().filter_map(|row| named(&row.host)).collect();
-        known.extend(self.0.copies.hosts().into_keys());
+        let here = self.0.copies.hosts();
+        known.extend(here.keys().cloned());
         known.extend(others.have.values().flat_map(BTreeMap::keys).cloned());
         let (own, spare): (BTreeSet<HostName>, BTreeSet<HostName>) =
             known.into_iter().partition(|host| self.owners(host, &others.archives).contains(&&self.0.host));
         self.show(&own, &others.archives);
-        let tasks = own.into_iter().filter_map(|host| self.task(host, &live, others)).collect();
+        let bytes = |host: &HostName| here.get(host).map_or(0, |extent| extent.bytes);
+        let tasks = own.into_iter().filter_map(|host| task((bytes(&host), host), &live, others)).collect();
         self.copy_all(peers, tasks).await;
         if is_due {
-            for host in spare.intersection(&self.0.copies.hosts().into_keys().collect()) {
+            for host in spare.iter().filter(|host| here.contains_key(*host)) {
                 self.give_up(peers, host, &others.archives).await;
             }
         }
@@ -131,21 +133,6 @@ impl Archive {
         for host in own {
             shown.hosts.entry(host.clone()).or_default().is_own = true;
         }
-    }
-
-    /// Returns from where a host is copied; `None` if there is no place.
-    fn task(&self, host: HostName, live: &BTreeSet<HostName>, others: &mut Others) -> Option<Task> {
-        let here = self.0.copies.hosts().get(&host).map_or(0, |extent| extent.bytes);
-        let mut archives = Vec::new();
-        for (archive, have) in &mut others.have {
-            // Once for each look.
-            if have.get(&host).is_some_and(|there| *there > here) {
-                have.remove(&host);
-                archives.push(archive.clone());
-            }
-        }
-        let is_live = live.contains(&host);
-        (is_live || !archives.is_empty()).then_some(Task { host, is_live, archives })
     }
 
     async fn copy_all(&self, peers: &Arc<dyn Peers>, tasks: Vec<Task>) {
@@ -199,6 +186,20 @@ impl Archive {
             Err(_) => {}
         }
     }
+}
+
+/// Returns from where a host is copied that has so many bytes here; `None` if there is no place.
+fn task((here, host): (u64, HostName), live: &BTreeSet<HostName>, others: &mut Others) -> Option<Task> {
+    let mut archives = Vec::new();
+    for (archive, have) in &mut others.have {
+        // Once for each look.
+        if have.get(&host).is_some_and(|there| *there > here) {
+            have.remove(&host);
+            archives.push(archive.clone());
+        }
+    }
+    let is_live = live.contains(&host);
+    (is_live || !archives.is_empty()).then_some(Task { host, is_live, archives })
 }
 
 fn resumed(done: Option<Result<(), tokio::task::JoinError>>) {

@@ -22,6 +22,9 @@ use wire::time::Time;
 /// A host whose series were not completely copied for so long is behind, in seconds.
 const BEHIND_SECS: f64 = 600.0;
 
+/// Most hosts that a note names.
+const NAMED_MAX: usize = 3;
+
 /// Print the archives of the domain, and whose series of jobs they have
 ///
 /// An archive is a sensor with `[sensor.archive]` on: it copies the series of jobs of other hosts, so that they are there when a
@@ -160,9 +163,22 @@ fn remarks(asked: &[Asked]) {
             Err(error) => note(&format!("{name}: {}; what it has is not known", clean(&error.to_string()))),
         }
     }
-    let few: Vec<&str> = copies.iter().filter(|(_, have)| **have < wanted).map(|(host, _)| *host).collect();
-    if let [first, ..] = few.as_slice() {
-        let hosts = count(few.len() as u64, "host");
-        note(&format!("the series of {hosts} are at fewer than {wanted} archives: {} …", clean(first)));
+    let archives = asked.len() as u64;
+    if (1..wanted).contains(&archives) {
+        note(&format!(
+            "{wanted} archives are to have the series of each host, and the domain has {archives}"
+        ));
+    }
+    // An archive does not have the series of its own host.
+    let others =
+        |host: &str| archives - u64::from(asked.iter().any(|(name, _)| name.eq_ignore_ascii_case(host)));
+    let is_short = |(host, have): &(&&str, &u64)| **have < wanted.min(others(host));
+    let short: Vec<String> =
+        copies.iter().filter(is_short).map(|(host, _)| clean(host).into_owned()).collect();
+    if !short.is_empty() {
+        let hosts = count(short.len() as u64, "host");
+        let more = if short.len() > NAMED_MAX { ", …" } else { "" };
+        let named = short[..short.len().min(NAMED_MAX)].join(", ");
+        note(&format!("the series of {hosts} are at fewer archives than they are to be: {named}{more}"));
     }
 }

@@ -3,7 +3,7 @@
 //! Rule: everything is opened and bound before anything is served, so that a failure leaves nothing half
 //! started.
 
-use super::archiving::OwnDomain;
+use super::archiving;
 use super::exported_days::{self, Days};
 use super::forward::StandaloneRouter;
 use super::info::{self, Identity, Reach, Sources};
@@ -316,8 +316,7 @@ impl Grid {
         let limits = if proxy.is_some() { super::proxy::limits() } else { Limits::default() };
         let dispatcher = Arc::new(Dispatcher::new(registry, limits, http));
         if let Some(archive) = archive {
-            let peers = Arc::new(OwnDomain(Arc::clone(&dispatcher)));
-            tasks.spawn_sure("archive", archive.run(peers, shutdown.clone()));
+            archiving::spawn(&mut tasks, archive, (&dispatcher, member.is_some()), &shutdown);
         }
         match directory {
             None => {}
