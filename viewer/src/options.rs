@@ -82,7 +82,7 @@ pub struct Options {
     /// Time zone for display, and for timestamps without one [default: that of this machine]
     #[arg(long, value_name = "ZONE", value_parser = zone)]
     pub zone: Option<TimeZone>,
-    /// Show only matching calls, as typed into the search field
+    /// Show only matching calls, as typed into the search field; with --tab jobs, matching jobs
     #[arg(long, value_name = "WORDS")]
     pub search: Option<String>,
     /// Start at this time: 2026-11-20T12:30:00, in the zone, or seconds since 1970
@@ -360,7 +360,10 @@ mod tests {
             }
         };
         let refused = address(&line("")).expect_err("no daemon runs there");
-        assert!(refused.contains("no local socket of a daemon in"), "{refused}");
+        assert!(refused.contains("no daemon with a local socket runs"), "{refused}");
+        std::fs::write(folder.path().join("listen"), "127.0.0.1:7317\nunix:/run/own.sock\n")
+            .expect("written");
+        assert_eq!(address(&line("")), Ok("/run/own.sock".to_owned()), "made by --socket");
         let socket = folder.path().join("sensor.sock");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         assert_eq!(address(&line("")), Ok(socket.display().to_string()));

@@ -8,7 +8,7 @@ use crate::feed::{self, Status, Update};
 use crate::graphs::metric::Metric;
 use crate::live::ask::Client;
 use crate::live::via::Where;
-use crate::model::{Change, GraphsChange, Source, TimeChange};
+use crate::model::{Change, GraphsChange, JobsChange, Source, TimeChange};
 use crate::options::{Options, What};
 use crate::picture::headless::Headless;
 use crate::replay::{self, Plan, Reader};
@@ -24,6 +24,8 @@ const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// meanwhile.
 const COLLECT_FOR: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(50);
+/// Timeout for the answers about jobs, of many hosts one after the other: the picture is written once they are there.
+const JOBS_WAIT: Duration = Duration::from_secs(60);
 /// Time after which the requests for the history in a picture have been sent.
 const REQUESTS_WAIT: Duration = Duration::from_secs(1);
 
@@ -248,11 +250,17 @@ fn see(app: &mut App, options: &Options, plan: &live::Plan, at: Option<Time>) ->
             set_up(app, options, None)?;
             // The table says what is visible when it is drawn.
             let mut table = Headless::new(options.picture_size(), clock::now());
-            look_on(app, App::watch_jobs, ANSWER_WAIT, |app| {
+            look_on(app, App::watch_jobs, JOBS_WAIT, |app| {
                 table.set_time(clock::now());
                 table.frames(app, 1);
                 app.model().jobs().is_awaited()
             });
+            if app.model().jobs().is_awaited() {
+                crate::report(&format!(
+                    "the hosts of jobs did not all answer within {} s",
+                    JOBS_WAIT.as_secs()
+                ));
+            }
             return Ok((clock::now(), app.model().timeline().span().1));
         }
         _ => return Ok((clock::now(), app.model().timeline().span().1)),
@@ -315,7 +323,12 @@ fn set_up(app: &mut App, options: &Options, at: Option<Time>) -> Result<(), Erro
     if let Some(at) = at {
         app.apply(TimeChange::StopAt(at));
     }
-    if let Some(words) = &options.search {
+    if let Some(words) = options.search.as_ref().filter(|_| options.shows_jobs()) {
+        app.apply(JobsChange::Search(words.clone()));
+        if let Some(wrong) = app.model().jobs().text_error() {
+            return Err(Error::Usage(format!("--search: {wrong}")));
+        }
+    } else if let Some(words) = &options.search {
         app.apply(Change::Search(words.clone()));
         if let Some(wrong) = app.model().filter().error() {
             return Err(Error::Usage(format!("--search: {wrong}")));

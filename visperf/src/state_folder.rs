@@ -7,10 +7,8 @@
 use daemon::state_file;
 use overlay::identity::state_folder;
 use rpc::http::config::PORT_DEFAULT;
-use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use wire::address::Address;
@@ -22,7 +20,7 @@ pub(crate) const LISTEN_FILE: &str = state_folder::LISTEN_FILE;
 const LEN_MAX_BYTES: u64 = 4096;
 
 /// Prefix of a local socket's path, where an address may be one.
-pub(crate) const SOCKET_MARK: &str = "unix:";
+pub(crate) const SOCKET_MARK: &str = state_folder::SOCKET_MARK;
 
 /// File with the addresses at which other daemons reach the daemon of the folder, if they were configured;
 /// one a line.
@@ -34,6 +32,11 @@ pub(crate) const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Add
 /// The default state folder.
 pub(crate) fn usual() -> PathBuf {
     state_folder::usual()
+}
+
+/// Local socket of the daemon of this folder, if it has one and its file can be read.
+pub(crate) fn listen_socket(folder: &Path) -> Option<PathBuf> {
+    state_folder::listen_socket(folder)
 }
 
 /// Address at which the daemon of this folder answers, if the file exists.
@@ -56,14 +59,6 @@ pub(crate) fn listen_address(folder: &Path) -> Result<Option<String>, String> {
     let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
     let is_address = |line: &&str| !line.is_empty() && !line.starts_with(SOCKET_MARK);
     Ok(text.lines().map(str::trim).find(is_address).map(str::to_owned))
-}
-
-/// Local socket of the daemon of this folder, if it has one and the file can be read.
-pub(crate) fn listen_socket(folder: &Path) -> Option<PathBuf> {
-    let bytes = state_file::read(&folder.join(LISTEN_FILE), LEN_MAX_BYTES).ok()??;
-    let mut lines = bytes.split(|byte| *byte == b'\n');
-    let path = lines.find_map(|line| line.strip_prefix(SOCKET_MARK.as_bytes()))?;
-    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 /// Users that may read the folder.

@@ -6,14 +6,19 @@
 //! Not here: the other files of that folder, which users may use a socket (`rpc`).
 
 use daemon::state_file;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// The file with the address on which the daemon of this folder listens.
 pub const LISTEN_FILE: &str = "listen";
+
+/// Prefix of a local socket's path, where an address may be one.
+pub const SOCKET_MARK: &str = "unix:";
 
 /// The file with the key for module commands.
 const MODULES_KEY_FILE: &str = "sensor/modules.key";
@@ -41,6 +46,16 @@ pub fn usual_sockets() -> Vec<PathBuf> {
 pub fn sockets_of(folder: &Path) -> Vec<PathBuf> {
     let all = SOCKET_NAMES.iter().map(|name| folder.join(name));
     all.filter(|path| is_socket(path)).collect()
+}
+
+/// The local socket of the daemon of this folder, wherever it is: as the daemon wrote it into [`LISTEN_FILE`]. None if it has none,
+/// or the file cannot be read.
+#[must_use]
+pub fn listen_socket(folder: &Path) -> Option<PathBuf> {
+    let bytes = state_file::read(&folder.join(LISTEN_FILE), LEN_MAX_BYTES).ok()??;
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let path = lines.find_map(|line| line.strip_prefix(SOCKET_MARK.as_bytes()))?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
 }
 
 fn is_socket(path: &Path) -> bool {

@@ -14,6 +14,8 @@ pub const SPARK_COLUMNS: usize = 48;
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostCurve {
     pub host: String,
+    /// Host of the archive that has it, if the host did not answer with it.
+    pub archive: Option<String>,
     pub started: Time,
     pub times: Vec<Time>,
     /// CPUs in use, on average since the point before.
@@ -22,13 +24,14 @@ pub struct HostCurve {
 }
 
 impl HostCurve {
-    /// A curve of an answer; lists of different lengths are cut to the shortest.
+    /// A curve of an answer, of the host itself or of an archive; lists of different lengths are cut to the shortest.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // It is drawn.
-    pub fn new(host: &str, curve: JobCurve) -> HostCurve {
+    pub fn new(host: &str, archive: Option<&str>, curve: JobCurve) -> HostCurve {
         let count = curve.times.len().min(curve.cpus.len()).min(curve.memory_bytes.len());
         HostCurve {
             host: shown(host).text,
+            archive: archive.map(|archive| shown(archive).text),
             started: curve.started.0,
             times: curve.times.into_iter().take(count).map(|time| time.0).collect(),
             cpus: curve
@@ -158,7 +161,7 @@ mod tests {
             memory_bytes: points.iter().map(|_| 7).collect(),
             ..JobCurve::default()
         };
-        HostCurve::new(host, curve)
+        HostCurve::new(host, None, curve)
     }
 
     #[test]
@@ -190,8 +193,8 @@ mod tests {
     fn lists_of_different_lengths_are_cut() {
         let answer =
             JobCurve { times: vec![UnixTime(at(1)); 3], cpus: vec![f64::NAN; 2], ..JobCurve::default() };
-        assert!(HostCurve::new("wn01", answer.clone()).times.is_empty());
+        assert!(HostCurve::new("wn01", None, answer.clone()).times.is_empty());
         let answer = JobCurve { memory_bytes: vec![1; 9], ..answer };
-        assert_eq!(HostCurve::new("wn01", answer).cpus, [0.0, 0.0]);
+        assert_eq!(HostCurve::new("wn01", None, answer).cpus, [0.0, 0.0]);
     }
 }

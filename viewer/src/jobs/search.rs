@@ -188,7 +188,7 @@ fn take(params: &mut JobsSearchParams, word: &Word) -> Result<(), String> {
         None => {
             let near = suggestion(name, Field::ALL.map(Field::word));
             Err(format!(
-                "there is no field {name}:{near}; expected one of {}",
+                "expected a field, one of {}; found {name}:{near}",
                 names(Field::ALL.map(Field::word))
             ))
         }

@@ -133,8 +133,10 @@ fn series(
     waiting: &Receiver<Vec<SeriesRequest>>,
     sender: &UpdateSender,
 ) -> Option<Vec<SeriesRequest>> {
+    // All are of one domain.
+    let mut archives = Archives::default();
     for request in requests {
-        let spark = spark_of(client, &request);
+        let spark = spark_of(client, &mut archives, &request);
         send(sender, JobsUpdate::Spark { key: request.key, spark: spark.map(Arc::new) });
         if let Some(newest) = waiting.try_iter().last() {
             return Some(newest);
@@ -143,7 +145,7 @@ fn series(
     None
 }
 
-fn spark_of(client: &mut Client, request: &SeriesRequest) -> Option<Spark> {
+fn spark_of(client: &mut Client, archives: &mut Archives, request: &SeriesRequest) -> Option<Spark> {
     let (since, ended) = request.params.run;
     let until = ended.unwrap_or_else(crate::clock::now);
     let columns = u32::try_from(SPARK_COLUMNS).unwrap_or(u32::MAX);
@@ -152,7 +154,7 @@ fn spark_of(client: &mut Client, request: &SeriesRequest) -> Option<Spark> {
     let owner = request.params.owner();
     let (mut curves, mut missing) = (Vec::new(), 0);
     for host in &request.hosts {
-        match curves_of(client, host, &params, &owner) {
+        match archives.curves(client, host, &params, &owner) {
             Ok(found) => curves.extend(found),
             Err(Error::Unreachable(_) | Error::Lost { .. }) => return None,
             Err(Error::Mistake(_) | Error::Late { .. } | Error::Fault { .. } | Error::Answer { .. }) => {
@@ -163,15 +165,54 @@ fn spark_of(client: &mut Client, request: &SeriesRequest) -> Option<Spark> {
     spark(&curves, (since, until), missing)
 }
 
+/// Where curves are: at the hosts, and at the archives of the domain, which are known once they are needed.
+#[derive(Default)]
+struct Archives(Option<Vec<HostName>>);
+
+impl Archives {
+    /// The curves that a host measured: its own, or if it has none or does not answer, those of the first archive that has some.
+    fn curves(
+        &mut self,
+        client: &mut Client,
+        host: &HostName,
+        params: &JobSeriesParams,
+        owner: &Job,
+    ) -> Result<Vec<HostCurve>, Error> {
+        let own = curves_of(client, (host, None), params, owner);
+        match &own {
+            Ok(curves) if !curves.is_empty() => return own,
+            // No daemon answers.
+            Err(Error::Unreachable(_) | Error::Lost { .. }) => return own,
+            Ok(_)
+            | Err(Error::Mistake(_) | Error::Late { .. } | Error::Fault { .. } | Error::Answer { .. }) => {}
+        }
+        let archives = self.0.get_or_insert_with(|| archives_of(client, &host.domain));
+        let copied = archives.iter().find_map(|archive| {
+            curves_of(client, (host, Some(archive)), params, owner).ok().filter(|curves| !curves.is_empty())
+        });
+        copied.map_or(own, Ok)
+    }
+}
+
+/// The archives of a domain; none without an answer.
+fn archives_of(client: &mut Client, domain: &str) -> Vec<HostName> {
+    let rows = client.call(&HostsParams {}, &of_domain(domain)).map_or(Vec::new(), |answer| answer.hosts);
+    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
+    rows.iter().filter(|row| is_archive(row)).map(|row| HostName::new(domain, &row.host)).collect()
+}
+
+/// The curves that a host measured, as it or an archive answers.
 fn curves_of(
     client: &mut Client,
-    host: &HostName,
+    (host, archive): (&HostName, Option<&HostName>),
     params: &JobSeriesParams,
     owner: &Job,
 ) -> Result<Vec<HostCurve>, Error> {
-    let answer = client.call(params, &about(host))?;
+    let measured_by = archive.map(|_| host.host.to_string());
+    let answer =
+        client.call(&JobSeriesParams { measured_by, ..params.clone() }, &about(archive.unwrap_or(host)))?;
     let own = answer.curves.into_iter().filter(|curve| curve.is_of(owner));
-    Ok(own.map(|curve| HostCurve::new(&host.host, curve)).collect())
+    Ok(own.map(|curve| HostCurve::new(&host.host, archive.map(|archive| &*archive.host), curve)).collect())
 }
 
 /// The page of a job, part by part, until another is opened.
@@ -208,15 +249,9 @@ fn hosts(
     part: &dyn Fn(PagePart),
 ) -> Option<JobKey> {
     let params = JobSeriesParams::of_last_run(record);
-    let mut archives = None;
+    let mut archives = Archives::default();
     for host in curve_hosts(record, &key.domain) {
-        let curves = match curves_of(client, &host, &params, &record.job) {
-            Ok(curves) if !curves.is_empty() => Ok(curves),
-            own => {
-                let archives = archives.get_or_insert_with(|| archives_of(client, &key.domain));
-                archived(client, (archives, &host), &params, &record.job).map_or(own, Ok)
-            }
-        };
+        let curves = archives.curves(client, &host, &params, &record.job);
         // Where there is no sensor, nothing is missing.
         let is_measured = record.usage.iter().any(|usage| *usage.host == *host.host);
         if curves.is_ok() || is_measured {
@@ -228,29 +263,6 @@ fn hosts(
         }
     }
     None
-}
-
-/// The archives of a domain; none without an answer.
-fn archives_of(client: &mut Client, domain: &str) -> Vec<HostName> {
-    let rows = client.call(&HostsParams {}, &of_domain(domain)).map_or(Vec::new(), |answer| answer.hosts);
-    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
-    rows.iter().filter(|row| is_archive(row)).map(|row| HostName::new(domain, &row.host)).collect()
-}
-
-/// The curves that a host measured, from the first archive that has them.
-fn archived(
-    client: &mut Client,
-    (archives, host): (&[HostName], &HostName),
-    params: &JobSeriesParams,
-    owner: &Job,
-) -> Option<Vec<HostCurve>> {
-    let params = JobSeriesParams { measured_by: Some(host.host.to_string()), ..params.clone() };
-    archives.iter().find_map(|archive| {
-        let answer = client.call(&params, &about(archive)).ok()?;
-        let own = answer.curves.into_iter().filter(|curve| curve.is_of(owner));
-        let curves: Vec<HostCurve> = own.map(|curve| HostCurve::new(&host.host, curve)).collect();
-        (!curves.is_empty()).then_some(curves)
-    })
 }
 
 /// Text of an error: of a refusal its reason alone.

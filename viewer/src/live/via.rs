@@ -40,9 +40,9 @@ impl Where {
     /// If there is none.
     pub fn of_folder(folder: &Path) -> Result<Where, String> {
         let first = state_folder::sockets_of(folder).into_iter().next();
-        first.map(Where::Local).ok_or_else(|| {
+        first.or_else(|| state_folder::listen_socket(folder)).map(Where::Local).ok_or_else(|| {
             format!(
-                "there is no local socket of a daemon in {}; expected the state folder of a running one (--state, VISPERF_STATE)",
+                "no daemon with a local socket runs with the state folder {} (--state, VISPERF_STATE), or its file `listen` may not be read",
                 folder.display()
             )
         })

@@ -198,6 +198,7 @@ fn curve(host: u32, started: Time) -> HostCurve {
     let cpus = |at: u32| load * (0.7 + 0.3 * (f64::from(at * host) / 20.0).sin());
     let memory = |at: u32| f64::from(at.min(120)) * 2.2e7 + f64::from(host) * 1e8;
     HostCurve {
+        archive: None,
         host: String::new(),
         started,
         times: (1..=POINTS).map(|at| started.plus(Duration::from_secs(u64::from(at * step)))).collect(),

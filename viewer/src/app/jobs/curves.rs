@@ -52,10 +52,19 @@ impl JobsPanel {
             let heat = heat_map(model, ui, &common, page);
             self.pointer = self.pointer.or(memory).or(heat);
         }
+        for (host, archive) in archived(page) {
+            ui.add(Label::new(small(format!("{host}: from the archive on {archive}."))).wrap());
+        }
         for (host, error) in &page.missing {
             ui.add(Label::new(small(format!("{host}: {error}; its curves are missing."))).wrap());
         }
     }
+}
+
+/// Hosts whose curves are from an archive, and the archive.
+fn archived(page: &JobPage) -> impl Iterator<Item = (&str, &str)> {
+    let all = page.curves.iter();
+    all.filter_map(|(host, curves)| Some((host.as_str(), curves.first()?.archive.as_deref()?)))
 }
 
 /// The hosts in their colours, where there are few.

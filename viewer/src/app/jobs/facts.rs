@@ -11,7 +11,7 @@ use wire::api::job_usage::HostUsage;
 use wire::api::jobs::{Job, JobRecord, JobRun};
 use wire::call::State;
 use wire::event::Outcome;
-use wire::shown::{age, count, whole_bytes};
+use wire::shown::{age, count, tenths, whole_bytes};
 use wire::time::Time;
 
 /// Most hosts that are named.
@@ -103,7 +103,7 @@ fn used(job: &Job) -> String {
     let some =
         if usage.hosts < hosts { format!("on {} of {hosts} hosts", usage.hosts) } else { String::new() };
     join([
-        format!("CPU time {}{}", age(usage.cpu_secs), of(usage.cpu_efficiency)),
+        format!("CPU time {}{}", tenths(usage.cpu_secs), of(usage.cpu_efficiency)),
         format!("peak memory {}{}", whole_bytes(usage.peak_memory_bytes), of(usage.memory_efficiency)),
         some,
     ])
@@ -126,8 +126,8 @@ pub(super) fn usage_row(usage: &HostUsage) -> [String; 8] {
     let bytes = |bytes: Option<u64>| bytes.map_or_else(String::new, whole_bytes);
     [
         shown(&usage.host).text,
-        age(usage.cpu_secs),
-        age(usage.system_secs),
+        tenths(usage.cpu_secs),
+        tenths(usage.system_secs),
         whole_bytes(usage.peak_memory_bytes),
         bytes(usage.mean_memory_bytes),
         usage.processes.to_string(),
