@@ -5,11 +5,11 @@
 
 STATES=$WORK
 
-# config_of NAME PORT: its configuration, with a log of its own; PORT is its overlay's.
+# config_of NAME PORT: its configuration, with a log of its own, and what SENSOR and TAILS add; PORT is its overlay's.
 config_of() {
     : >"$WORK/$1.log"
-    printf '[sensor]\nzone = "UTC"\n[[sensor.tail]]\npath = "%s"\nfilter = "slurmctld"\n[overlay]\nlisten = "127.0.0.1:%s"\n' \
-        "$WORK/$1.log" "$2" >"$WORK/$1.toml"
+    printf '[sensor]\nzone = "UTC"\n%s\n[[sensor.tail]]\npath = "%s"\nfilter = "slurmctld"\n%s\n[overlay]\nlisten = "127.0.0.1:%s"\n' \
+        "${SENSOR:-}" "$WORK/$1.log" "${TAILS:-}" "$2" >"$WORK/$1.toml"
 }
 
 # start_daemon NAME [COMMAND...]: the sensor of this name, by a command such as taskset; PID is its number.
@@ -33,13 +33,14 @@ start_head() {
     HEAD=$(sensor_address "$STATES/head")
 }
 
-# join_domain NAME: a token of the head's for it, and its daemon.
+# join_domain NAME [COMMAND...]: a token of the head's for it, and its daemon, by a command such as unshare.
 join_domain() {
-    local token
+    local token name=$1
     config_of "$1" "$(free_port)"
     token=$("$VISPERF" token create --state "$STATES/head" --address "127.0.0.1:$HEAD_PORT" 2>"$WORK/token.out" | grep -o 'visperf1-[^ ]*')
     "$VISPERF" join "$token" --host "$1" --state "$STATES/$1" >"$WORK/join.out" 2>&1 || die "$(cat "$WORK/join.out")"
-    start_daemon "$1"
+    shift
+    start_daemon "$name" "$@"
 }
 
 # hosts_live COUNT: whether so many hosts report to the head.
