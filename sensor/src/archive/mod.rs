@@ -1,6 +1,6 @@
 //! Archive of the series of jobs: copies of what the sensors of other hosts stored, for as long as its space lasts.
 //!
-//! Each host's series are at several archives of the domain ([`owners`]); each archive fetches what it is to have ([`rounds`]),
+//! Each host's series are at several archives of the domain ([`owners`]); each archive fetches what it is to have (`rounds`),
 //! from the host or from another archive, and shows what it has ([`Archive`]). Nothing runs in a job or waits for an archive: a
 //! sensor stores its series whether there is one or not. Not here: the answers to queries (`query`).
 
