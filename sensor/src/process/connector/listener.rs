@@ -8,6 +8,7 @@
 use super::super::stat;
 use super::message::{self, Message};
 use super::tracker::{LifeEvent, Observed, Tracker};
+use crate::sample::ticker::running;
 use compact_str::CompactString;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Most results that wait to be taken: more than a second at ten thousand per second.
 const WAITING_MAX: usize = 16_384;
@@ -30,7 +32,7 @@ const WAITING_MAX: usize = 16_384;
 /// scheduled.
 const KERNEL_BUFFER_BYTES: usize = 2 << 20;
 /// How long to wait for the kernel's answer to the subscription.
-const ANSWER_WITHIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// Longest command line that is read, in bytes; the same as in the kernel programs.
 const COMMAND_LEN_MAX_BYTES: usize = 256;
 /// More than the length of any message of the connector.
@@ -58,7 +60,7 @@ impl Listener {
         let socket = socket().map_err(|error| {
             format!("the process events connector cannot be listened to: {error}; it needs CAP_NET_ADMIN")
         })?;
-        match answer(&socket) {
+        match answer(&socket, ANSWER_WITHIN) {
             Ok(Some(0)) => {}
             Ok(Some(error)) => {
                 return Err(format!(
@@ -169,13 +171,21 @@ fn socket() -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Waits for the kernel's answer to the subscription; `None` if there is none in time.
-fn answer(socket: &OwnedFd) -> rustix::io::Result<Option<u32>> {
+/// Waits for the kernel's answer to the subscription; `None` if there is none in time, however many other messages come: a
+/// container that has the network of its host gets the events of the host, and never an answer.
+fn answer(socket: &OwnedFd, within: Duration) -> rustix::io::Result<Option<u32>> {
+    let until = running() + within;
     loop {
-        let mut waits = [PollFd::new(socket, PollFlags::IN)];
-        if poll(&mut waits, Some(&ANSWER_WITHIN))? == 0 {
+        let left = until.saturating_sub(running());
+        if left.is_zero() {
             return Ok(None);
         }
+        let left = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        let mut waits = [PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut waits, Some(&left)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            other => other?,
+        };
         match receive(socket) {
             Ok(Some(Message::Answer(error))) => return Ok(Some(error)),
             // Events that another subscriber has already turned on.
@@ -223,4 +233,25 @@ fn suspended_ns() -> u64 {
     };
     let monotonic = nanos(ClockId::Monotonic);
     nanos(ClockId::Boottime).saturating_sub(monotonic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn an_answer_that_never_comes_is_not_waited_for_among_messages_that_do() {
+        let (socket, other) = UnixDatagram::pair().expect("a pair");
+        socket.set_nonblocking(true).expect("it does not block");
+        let sender = std::thread::spawn(move || {
+            while other.send(b"not of the kernel").is_ok() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let socket = OwnedFd::from(socket);
+        assert_eq!(answer(&socket, Duration::from_millis(100)), Ok(None));
+        drop(socket);
+        sender.join().expect("it ends when there is no receiver");
+    }
 }
