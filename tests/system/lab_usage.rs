@@ -133,14 +133,21 @@ fn the_usage_of_a_job_is_known_in_its_domain_through_crashes() {
     let after = of(&daemons, asked);
     assert_eq!(after["usage"], before["usage"]);
     assert_eq!(after["job"]["usage"], before["job"]["usage"]);
-    let events =
-        visperf(asked, &["events", "--json", "--domain", "UT-ICL", "--state", &state(asked)]).unwrap();
-    let ids: Vec<Value> =
-        events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
     let sources = after["sources"].as_array().unwrap().iter().chain(after["usage"].as_array().unwrap());
-    for source in sources {
-        assert!(ids.contains(&source["event"]), "expected an event of the domain: {source}, {ids:?}");
-    }
+    check_events(asked, sources.map(|source| &source["event"]).collect());
+}
+
+/// The events that facts are from are those of the domain, once all members are connected to the new representative.
+fn check_events(asked: &Host, wanted: Vec<&Value>) {
+    let look = || {
+        let words = ["events", "--json", "--domain", "UT-ICL", "--state", &state(asked)];
+        let events = visperf(asked, &words)?;
+        let found: Vec<Value> =
+            events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+        let is_all = wanted.iter().all(|event| found.contains(event));
+        Ok(if is_all { Seen::Done(()) } else { Seen::NotYet(format!("{found:?} of {wanted:?}")) })
+    };
+    Stopwatch::start().until(SOON, "the events of the facts", look).unwrap();
 }
 
 /// Another host gets what the job used over time from the host where it ran: it adds up in spite of the crash.

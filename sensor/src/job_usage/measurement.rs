@@ -7,7 +7,7 @@
 //! Not here: which processes there are (`meter`).
 
 use super::failures::Failures;
-use crate::job_series::piece::{Point, Whose};
+use crate::job_series::piece::Point;
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use wire::call::usage::{Figure, MeasuredBy};
@@ -200,13 +200,6 @@ impl Measurement {
             read_bytes: self.total.read_bytes,
             written_bytes: self.total.written_bytes,
         }
-    }
-
-    /// What its points belong to.
-    #[must_use]
-    pub fn whose(&self) -> Whose {
-        let Measurement { jobs, uid, is_proved, started, .. } = self;
-        Whose { jobs: jobs.clone(), uid: *uid, is_proved: *is_proved, started: *started }
     }
 
     fn cpu_us(&self) -> u64 {

@@ -75,6 +75,8 @@ impl Now {
 pub struct Report {
     pub measured: Measurement,
     pub is_over: bool,
+    /// What its points belong to.
+    pub whose: Arc<Whose>,
 }
 
 impl Report {
@@ -82,7 +84,7 @@ impl Report {
     #[must_use]
     pub fn last_point(&self) -> Option<(Arc<Whose>, Point)> {
         let point = || Point { memory_bytes: 0, ..self.measured.point(self.measured.until) };
-        self.is_over.then(|| (Arc::new(self.measured.whose()), point()))
+        self.is_over.then(|| (Arc::clone(&self.whose), point()))
     }
 }
 
@@ -100,14 +102,27 @@ struct Job {
     /// Files of its control groups.
     #[serde(skip)]
     groups: Arc<job_names::ControlGroups>,
-    /// What its points belong to, once there are some.
+    /// What its points belong to.
     #[serde(skip)]
     whose: Option<Arc<Whose>>,
 }
 
 impl Job {
+    /// What its points belong to: always with the same start, as curves differ by it, also if an earlier process becomes
+    /// known.
     fn whose(&mut self) -> Arc<Whose> {
-        Arc::clone(self.whose.get_or_insert_with(|| Arc::new(self.measured.whose())))
+        let Measurement { jobs, uid, is_proved, started, .. } = &self.measured;
+        let is_current = |whose: &&Arc<Whose>| whose.jobs == *jobs && whose.uid == *uid;
+        if let Some(current) = self.whose.as_ref().filter(is_current) {
+            return Arc::clone(current);
+        }
+        let started = self.whose.as_ref().map_or(*started, |former| former.started);
+        let whose = Whose { jobs: jobs.clone(), uid: *uid, is_proved: *is_proved, started };
+        Arc::clone(self.whose.insert(Arc::new(whose)))
+    }
+
+    fn report(&mut self, is_over: bool) -> Report {
+        Report { measured: self.measured.clone(), is_over, whose: self.whose() }
     }
 }
 
@@ -211,8 +226,7 @@ impl Meter {
     /// Ends all measurements, as at a boot: no process is left.
     pub fn end_all(&mut self) -> Vec<Report> {
         self.add_up();
-        let jobs = std::mem::take(&mut self.jobs).into_values();
-        let reports = jobs.map(|job| Report { measured: job.measured, is_over: true }).collect();
+        let reports = self.jobs.values_mut().map(|job| job.report(true)).collect();
         *self = Meter { next: self.next, ..Meter::default() };
         reports
     }
@@ -254,7 +268,7 @@ impl Meter {
         self.add_up();
         let mut reports = Vec::new();
         for job in self.jobs.values_mut().filter(|job| is_due(job)) {
-            reports.push(Report { measured: job.measured.clone(), is_over: is_over(job) });
+            reports.push(job.report(is_over(job)));
             job.report_at_ns = now.boot_ns + job.report_after_ns;
             job.report_after_ns = (job.report_after_ns * 2).min(REPORT_EVERY_NS);
         }
@@ -281,12 +295,12 @@ impl Meter {
             let job = self.jobs.get_mut(&number)?;
             let names = names_of(served);
             if names.len() > job.measured.jobs.len() {
-                (job.measured.jobs, job.whose) = (names, None);
+                job.measured.jobs = names;
             }
             // The middleware may start a process of its own first; reports of one measurement are of one user.
             let is_reported = job.report_after_ns > FIRST_REPORT_NS;
             if job.measured.uid == 0 && !is_reported {
-                (job.measured.uid, job.whose) = (served.user.unwrap_or_default(), None);
+                job.measured.uid = served.user.unwrap_or_default();
             }
             return Some(number);
         }

@@ -33,7 +33,7 @@ pub(super) struct Line<'a> {
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { measured, is_over } = self.report;
+        let Report { measured, is_over, .. } = self.report;
         let at = |time: Time| Timestamp::from_microsecond(time.micros()).unwrap_or(Timestamp::UNIX_EPOCH);
         let jobs: Vec<&str> = measured.jobs.iter().take(NAMES_MAX).map(|job| job.as_str()).collect();
         let user = self.user.filter(|user| is_plain(user));
@@ -84,7 +84,8 @@ mod tests {
             total: Counters { cpu_ns: 84_120_331_500, ..Counters::default() },
             ..Measurement::default()
         };
-        let report = Report { measured, is_over: false };
+        let whose = std::sync::Arc::new(crate::job_series::piece::tests::whose("slurm:95", 1000));
+        let report = Report { measured, is_over: false, whose };
         let host = HostName::try_from("wn01").expect("a name");
         let text = |user: Option<&str>| Line { report: &report, host: &host, user }.to_string();
         let line = text(Some("ann"));

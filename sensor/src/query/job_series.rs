@@ -5,6 +5,7 @@
 
 use super::archive::{archived, no_series, unreadable};
 use super::history::step_for;
+use super::job_measurements::joined;
 use super::past::between;
 use crate::archive::Archive;
 use crate::history::writing::calendar;
@@ -136,7 +137,7 @@ fn answer(
     }
     let mut users = Users::default();
     let (mut curves, mut shown) = (Vec::new(), 0);
-    for (whose, points) in found {
+    for (whose, points) in joined(found) {
         let steps = steps(&whose, points, step, (since, until));
         shown += steps.len();
         if !steps.is_empty() {

@@ -269,6 +269,26 @@ fn a_job_is_of_the_first_user_that_is_not_root() {
 }
 
 #[test]
+fn all_points_of_a_measurement_have_one_start() {
+    let mut host = Host::default();
+    let at = |secs: u64| Now { boot_ns: secs * SECOND, time: Time::from_micros(0) };
+    host.sweep(&[(5, 1, 10)], vec![(5, served("slurm:95", 1000))]);
+    let first = host.meter.points(at(host.secs));
+    let task = ServedJob { jobs: vec!["slurm:94_1".into(), "slurm:95".into()], ..served("", 1000) };
+    // An earlier process, and a better name.
+    host.sweep(&[(4, 1, 10), (5, 1, 10)], vec![(4, task)]);
+    let next = host.meter.points(at(host.secs));
+    let [report] = host.end().try_into().expect("one job is over");
+    let (last, _) = report.last_point().expect("it is over");
+    assert_eq!(report.measured.started.since(first[0].0.started), Duration::ZERO);
+    assert!(report.measured.started < first[0].0.started);
+    assert_eq!(last, next[0].0);
+    assert_eq!(*last, Whose { jobs: report.measured.jobs.clone(), ..Whose::clone(&first[0].0) });
+    // With nothing new the same is used on.
+    assert!(Arc::ptr_eq(&last, &next[0].0));
+}
+
+#[test]
 fn control_groups_are_known_again_after_a_restart() {
     let mut host = Host::default();
     host.sweep(&[(5, 1, 10)], vec![(5, proved(1))]);
