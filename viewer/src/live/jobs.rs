@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 use wire::api::Span;
-use wire::api::domain::{Host, HostState, HostsParams};
-use wire::api::job_series::JobSeriesParams;
+use wire::api::domain::HostsParams;
+use wire::api::job_series::{JobSeries, JobSeriesParams};
 use wire::api::jobs::{Job, JobParams, JobRecord};
 
 /// Queue length of each thread.
@@ -165,12 +165,12 @@ fn spark_of(client: &mut Client, archives: &mut Archives, request: &SeriesReques
     spark(&curves, (since, until), missing)
 }
 
-/// Where curves are: at the hosts, and at the archives of the domain, which are known once they are needed.
+/// The archives of a domain, which are asked for once they are needed.
 #[derive(Default)]
 struct Archives(Option<Vec<HostName>>);
 
 impl Archives {
-    /// The curves that a host measured: its own, or if it has none or does not answer, those of the first archive that has some.
+    /// The curves that a host measured: its own, or what an archive has where that is more.
     fn curves(
         &mut self,
         client: &mut Client,
@@ -178,41 +178,31 @@ impl Archives {
         params: &JobSeriesParams,
         owner: &Job,
     ) -> Result<Vec<HostCurve>, Error> {
-        let own = curves_of(client, (host, None), params, owner);
-        match &own {
-            Ok(curves) if !curves.is_empty() => return own,
+        let mut answer = client.call(params, &about(host));
+        let may_lack = match &answer {
+            Ok(own) => own.may_lack(params.since),
             // No daemon answers.
-            Err(Error::Unreachable(_) | Error::Lost { .. }) => return own,
-            Ok(_)
-            | Err(Error::Mistake(_) | Error::Late { .. } | Error::Fault { .. } | Error::Answer { .. }) => {}
+            Err(Error::Unreachable(_) | Error::Lost { .. }) => false,
+            Err(Error::Mistake(_) | Error::Late { .. } | Error::Fault { .. } | Error::Answer { .. }) => true,
+        };
+        if may_lack {
+            let archives = self.0.get_or_insert_with(|| archives_of(client, &host.domain));
+            let params = JobSeriesParams { measured_by: Some(host.host.to_string()), ..params.clone() };
+            let copies = archives.iter().filter_map(|archive| client.call(&params, &about(archive)).ok());
+            let most = copies.max_by_key(JobSeries::points);
+            let own = answer.as_ref().map_or(0, JobSeries::points);
+            answer = most.filter(|copy| copy.points() > own).map_or(answer, Ok);
         }
-        let archives = self.0.get_or_insert_with(|| archives_of(client, &host.domain));
-        let copied = archives.iter().find_map(|archive| {
-            curves_of(client, (host, Some(archive)), params, owner).ok().filter(|curves| !curves.is_empty())
-        });
-        copied.map_or(own, Ok)
+        let JobSeries { archive, curves, .. } = answer?;
+        let own = curves.into_iter().filter(|curve| curve.is_of(owner));
+        Ok(own.map(|curve| HostCurve::new(&host.host, archive.as_deref(), curve)).collect())
     }
 }
 
 /// The archives of a domain; none without an answer.
 fn archives_of(client: &mut Client, domain: &str) -> Vec<HostName> {
-    let rows = client.call(&HostsParams {}, &of_domain(domain)).map_or(Vec::new(), |answer| answer.hosts);
-    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
-    rows.iter().filter(|row| is_archive(row)).map(|row| HostName::new(domain, &row.host)).collect()
-}
-
-/// The curves that a host measured, as it or an archive answers.
-fn curves_of(
-    client: &mut Client,
-    (host, archive): (&HostName, Option<&HostName>),
-    params: &JobSeriesParams,
-    owner: &Job,
-) -> Result<Vec<HostCurve>, Error> {
-    let measured_by = archive.map(|_| host.host.to_string());
-    let answer =
-        client.call(&JobSeriesParams { measured_by, ..params.clone() }, &about(archive.unwrap_or(host)))?;
-    let own = answer.curves.into_iter().filter(|curve| curve.is_of(owner));
-    Ok(own.map(|curve| HostCurve::new(&host.host, archive.map(|archive| &*archive.host), curve)).collect())
+    let rows = client.call(&HostsParams {}, &of_domain(domain)).unwrap_or_default();
+    rows.live_archives().map(|archive| HostName::new(domain, archive)).collect()
 }
 
 /// The page of a job, part by part, until another is opened.

@@ -36,6 +36,14 @@ pub struct Hosts {
     pub hosts: Vec<Host>,
 }
 
+impl Hosts {
+    /// Returns the hosts with an archive of the series of jobs that report.
+    pub fn live_archives(&self) -> impl Iterator<Item = &str> {
+        let is_archive = |row: &&Host| row.archive == Some(true) && row.state == HostState::Live;
+        self.hosts.iter().filter(is_archive).map(|row| row.host.as_str())
+    }
+}
+
 /// Host of a domain.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

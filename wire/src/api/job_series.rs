@@ -87,6 +87,20 @@ pub struct JobSeries {
     pub damaged_bytes: u64,
 }
 
+impl JobSeries {
+    /// Whether an archive may have more than this answer of a host: it has no curve, or what it stores begins after this time.
+    #[must_use]
+    pub fn may_lack(&self, since: Option<UnixTime>) -> bool {
+        self.curves.is_empty() || self.oldest.zip(since).is_some_and(|(oldest, since)| oldest > since)
+    }
+
+    /// Returns the number of points of all curves.
+    #[must_use]
+    pub fn points(&self) -> usize {
+        self.curves.iter().map(|curve| curve.times.len()).sum()
+    }
+}
+
 /// Curve of a measurement: lists of equal length, with a value for each step that has one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -159,6 +173,16 @@ mod tests {
         let (started, ended) = (Some(at(100)), Some(at(200)));
         let record = JobRecord { job: Job { started, ended, ..record.job.clone() }, ..record };
         assert_eq!(span(&record), (Some(at(95)), Some(at(205))));
+    }
+
+    #[test]
+    fn an_archive_may_have_more_than_a_host_that_has_nothing_or_begins_later() {
+        let curve = |points| JobCurve { times: vec![at(7); points], ..JobCurve::default() };
+        let series =
+            JobSeries { curves: vec![curve(3), curve(2)], oldest: Some(at(50)), ..JobSeries::default() };
+        assert_eq!(series.points(), 5);
+        assert!(series.may_lack(Some(at(49))) && !series.may_lack(Some(at(50))) && !series.may_lack(None));
+        assert!(JobSeries { curves: Vec::new(), ..series }.may_lack(None));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ::client::typed::{About, Answered};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wire::api::domain::{Host, HostState, HostsParams};
+use wire::api::domain::HostsParams;
 use wire::api::job_series::{JobCurve, JobSeries, JobSeriesParams, hosts_of};
 use wire::api::jobs::{Job, JobRecord};
 use wire::api::{Span, UnixTime};
@@ -56,7 +56,7 @@ pub(super) fn read(target: &Target, record: &JobRecord, hosts: &[String], wanted
     });
     let lacking: Vec<String> = answers
         .iter()
-        .filter(|(_, answer)| lacks(answer, params.since))
+        .filter(|(_, answer)| answer.as_ref().map_or(true, |answer| answer.typed.may_lack(params.since)))
         .map(|(host, _)| host.clone())
         .collect();
     let mut archived = archived(target, &job.domain, &lacking, &params);
@@ -64,21 +64,10 @@ pub(super) fn read(target: &Target, record: &JobRecord, hosts: &[String], wanted
     for (host, answer) in answers {
         let copy = archived
             .remove(&host)
-            .filter(|copy| points(&copy.typed) > answer.as_ref().map_or(0, |own| points(&own.typed)));
+            .filter(|copy| copy.typed.points() > answer.as_ref().map_or(0, |own| own.typed.points()));
         found.add(job, host, copy.map_or(answer, Ok));
     }
     found
-}
-
-/// Whether an archive may have more than the answer of a host.
-fn lacks(answer: &Result<Answered<JobSeries>, Error>, since: Option<UnixTime>) -> bool {
-    answer.as_ref().map_or(true, |Answered { typed, .. }| {
-        typed.curves.is_empty() || typed.oldest.zip(since).is_some_and(|(oldest, since)| oldest > since)
-    })
-}
-
-fn points(series: &JobSeries) -> usize {
-    series.curves.iter().map(|curve| curve.times.len()).sum()
 }
 
 /// Asks the archives of the domain for what these hosts measured; hosts that none has are absent.
@@ -93,17 +82,14 @@ fn archived(
     }
     let about = |host: Option<&String>| About { domain: Some(domain.to_owned()), host: host.cloned() };
     // Without an answer no archive is known, and the hosts are named as missing.
-    let rows = Client::new(target)
-        .ask(&HostsParams {}, &about(None), PATIENCE)
-        .map_or(Vec::new(), |answer| answer.hosts);
-    let is_archive = |row: &Host| row.archive == Some(true) && row.state == HostState::Live;
-    let archives: Vec<String> = rows.into_iter().filter(is_archive).map(|row| row.host).collect();
+    let rows = Client::new(target).ask(&HostsParams {}, &about(None), PATIENCE).unwrap_or_default();
+    let archives: Vec<String> = rows.live_archives().map(str::to_owned).collect();
     let answers = ask_each(target, if archives.is_empty() { &[] } else { hosts }, |client, host| {
         let params = JobSeriesParams { measured_by: Some(host.to_owned()), ..params.clone() };
         let answers = archives
             .iter()
             .filter_map(|archive| client.request(&params, &about(Some(archive)), PATIENCE).ok());
-        answers.max_by_key(|answer: &Answered<JobSeries>| points(&answer.typed))
+        answers.max_by_key(|answer: &Answered<JobSeries>| answer.typed.points())
     });
     answers.into_iter().filter_map(|(host, answer)| Some((host, answer?))).collect()
 }
