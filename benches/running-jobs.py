@@ -2,7 +2,7 @@
 """Jobs for running-jobs.sh: starts them, writes what a controller of Slurm would log, and compares what visperf says of them.
 
 running-jobs.py story STATES HEAD_PID HOSTS JOBS SECONDS
-running-jobs.py hold FIRST JOBS     processes of jobs, until standard input ends; then the CPU time of each by wait4(2)
+running-jobs.py hold FIRST JOBS     processes of jobs, until standard input ends; then the CPU time of each by wait4(2), and its end
 """
 
 import collections
@@ -19,6 +19,8 @@ import time
 USER = 2001
 # A job computes for a while, some longer than others, and then waits for its end.
 PROGRAM = 'BEGIN { for (i = 0; i < %d; i++) x += i; getline }'
+# How long after a job its host gets the next one, in seconds.
+START_EVERY = 0.05
 # A record has the usage of a job once its host has seen the end, written it, and reported it.
 USAGE_WITHIN = 180
 # Jobs of which the whole record is asked for.
@@ -36,16 +38,18 @@ def hold(first, jobs):
             os.close(held)
             os.setgid(USER)
             os.setuid(USER)
-            program = PROGRAM % (100_000 * (1 + number % 5))
+            program = PROGRAM % (20_000 * (1 + number % 5))
             os.execvpe("awk", ["awk", program], {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": str(number)})
         started[pid] = number
+        # A scheduler starts its jobs one after the other, too: the machine has other hosts.
+        time.sleep(START_EVERY)
     print("ready", flush=True)
     sys.stdin.read()
     os.close(held)
     used = {}
     while len(used) < len(started):
         pid, _, usage = os.wait4(-1, 0)
-        used[started[pid]] = usage.ru_utime + usage.ru_stime
+        used[started[pid]] = (usage.ru_utime + usage.ru_stime, time.time())
     json.dump(used, sys.stdout)
 
 
@@ -100,13 +104,14 @@ def rss_mib(pid):
 
 
 def until(what, within, look):
+    """Waits until nothing is lacking any more; returns the seconds that it took."""
     began = time.monotonic()
     while True:
-        found = look()
-        if found:
+        lacking = look()
+        if not lacking:
             return time.monotonic() - began
         if time.monotonic() - began > within:
-            raise SystemExit(f"running-jobs: {what}: not within {within} s")
+            raise SystemExit(f"running-jobs: {what}: not within {within} s: {lacking}")
         time.sleep(0.1)
 
 
@@ -192,16 +197,19 @@ def running(head, head_pid, host_pid, count, span):
     print(f"first page of the running jobs: median {statistics.median(took) * 1000:.1f} ms, largest {max(took) * 1000:.1f} ms", flush=True)
 
 
-def is_over(head, open_jobs):
-    """Whether all jobs have ended and have a usage, and that of these is complete; those that are are removed."""
-    if not all(job.get("usage") and job["state"] == "ended" for job in all_jobs(head)):
-        return False
+def unfinished(head, open_jobs):
+    """Which jobs have not ended or have no usage, and of these which have no complete one; those that have are removed."""
+    lacking = [job for job in all_jobs(head) if not job.get("usage") or job["state"] != "ended"]
+    if lacking:
+        by_host = collections.Counter(job["hosts"][0] if job["hosts"] else "no host" for job in lacking)
+        states = collections.Counter((job["state"], "usage" if job.get("usage") else "no usage") for job in lacking)
+        return f"{len(lacking)} jobs: {dict(states)}, {dict(by_host)}"
     for number in list(open_jobs):
         record = head.call("jobs.get", job=f"slurm:{number}")
         if record["job"]["state"] != "ended" or not any(usage["is_over"] for usage in record["usage"]):
-            return False
+            return f"job {number} has not its whole usage, and {len(open_jobs) - 1} more may not"
         open_jobs.remove(number)
-    return True
+    return ""
 
 
 def compare(records, used, hosts):
@@ -213,20 +221,20 @@ def compare(records, used, hosts):
     ended = sum(by_number[number][0]["outcome"] == "ok" for number in used if by_number[number])
     on_host = sum(by_number[number][0]["hosts"] == [hosts[number]] for number in used if by_number[number])
     measured = {number: by_number[number][0]["usage"] for number in used if by_number[number] and by_number[number][0].get("usage")}
-    cpu = [abs(measured[number]["cpu_secs"] - used[number]) for number in measured]
+    cpu = [abs(measured[number]["cpu_secs"] - used[number][0]) for number in measured]
     print(f"records: {len(records)} of {len(used)}; once {once}, ended as they did {ended}, on their host {on_host}, with a usage {len(measured)}")
     print(f"CPU time beside wait4: median difference {statistics.median(cpu) * 1000:.2f} ms, largest {max(cpu) * 1000:.2f} ms")
     return once == ended == on_host == len(measured) == len(records) == len(used)
 
 
-def curves(states, hosts, records):
-    """Whether each job has a curve with a point for each second that it ran."""
+def curves(states, hosts, records, used):
+    """Whether each job has a curve with a point for each second from its start to the end of its process."""
     sensors = {host: Socket(os.path.join(states, host)) for host in set(hosts.values())}
     lacking, whole, points = collections.Counter(), 0, 0
     for record in records:
-        ran = record["ended"] - record["started"]
+        ran = used[int(record["job"])][1] - record["started"]
         answer = sensors[hosts[int(record["job"])]].call(
-            "sensor.job_series", job=f"slurm:{record['job']}", since=record["started"] - 5, until=record["ended"] + 5, step="1s"
+            "sensor.job_series", job=f"slurm:{record['job']}", since=record["started"], until=record["ended"] + 5, step="1s"
         )
         found = [sum(value is not None for value in curve["cpus"]) for curve in answer["curves"]]
         points += sum(found)
@@ -241,15 +249,15 @@ def story(states, head_pid, host_count, jobs, span):
     hosts = {1 + nth * jobs + job: f"m{nth + 1:02}" for nth in range(host_count) for job in range(jobs)}
     holders = start_holders(states, host_count, jobs)
     controller.start(hosts)
-    is_seen = lambda: len([job for job in all_jobs(head) if job["state"] == "running"]) == len(hosts)
-    print(f"{len(hosts)} jobs on {host_count} hosts: all found as running {until('all run', 60, is_seen):.1f} s after their lines", flush=True)
+    unseen = lambda: len(hosts) - len([job for job in all_jobs(head) if job["state"] == "running"])
+    print(f"{len(hosts)} jobs on {host_count} hosts: all found as running {until('all run', 60, unseen):.1f} s after their lines", flush=True)
     running(head, head_pid, sensor_of(states, "m01"), len(hosts), span)
     used = end_holders(holders)
     controller.end(hosts)
     open_jobs = set(range(1, len(hosts) + 1, 1 + len(hosts) // SAMPLED))
-    print(f"all ended and with their whole usage {until('all usages', USAGE_WITHIN, lambda: is_over(head, open_jobs)):.1f} s after their end", flush=True)
+    print(f"all ended and with their whole usage {until('all usages', USAGE_WITHIN, lambda: unfinished(head, open_jobs)):.1f} s after their end", flush=True)
     records = all_jobs(head)
-    complete = [compare(records, used, hosts), curves(states, hosts, records)]
+    complete = [compare(records, used, hosts), curves(states, hosts, records, used)]
     if not all(complete):
         raise SystemExit("running-jobs: jobs, usages or curves are lacking")
 
