@@ -21,7 +21,8 @@ use wire::id::HostName;
 /// Most hosts that are copied at a time.
 const AT_ONCE: usize = 4;
 
-/// How often other archives are asked for what they have; at once, if one comes or goes.
+/// Longest time between two looks at what other archives have. They are asked at once when one comes or goes, and then after
+/// ever longer times, as they need some until they have what is to be theirs.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
 
 /// What an archive knows of the others.
@@ -29,9 +30,22 @@ const LOOK_EVERY: Duration = Duration::from_secs(600);
 struct Others {
     /// Length of each host's series at each archive.
     have: BTreeMap<HostName, BTreeMap<HostName, u64>>,
-    /// The archives, this one too, when they were last asked, and whether all answered.
+    /// The archives, this one too.
     archives: BTreeSet<HostName>,
-    asked: Option<Instant>,
+    /// When they were asked last, and how long after that they are asked again.
+    asked: Option<(Instant, Duration)>,
+}
+
+impl Others {
+    /// Returns how long after a look at these archives the next one follows; `None` if it is not time for one.
+    fn due(&self, archives: &BTreeSet<HostName>, round: Duration) -> Option<Duration> {
+        match self.asked {
+            Some((asked, pause)) if *archives == self.archives => {
+                (asked.elapsed() >= pause).then(|| (pause * 2).min(LOOK_EVERY))
+            }
+            _ => Some(round),
+        }
+    }
 }
 
 /// A host, and where it is copied from.
@@ -68,10 +82,9 @@ impl Archive {
             Err(error) => return self.note(Some(format!("the hosts of the domain are not known: {error}"))),
         };
         let archives = self.present(&rows);
-        let is_due =
-            others.asked.is_none_or(|asked| asked.elapsed() >= LOOK_EVERY) || archives != others.archives;
-        if is_due {
-            *others = self.look(peers, archives).await;
+        let due = others.due(&archives, self.0.config.round);
+        if let Some(pause) = due {
+            *others = self.look(peers, archives, pause).await;
         }
         let live: BTreeSet<HostName> = rows
             .iter()
@@ -88,7 +101,7 @@ impl Archive {
         let bytes = |host: &HostName| here.get(host).map_or(0, |extent| extent.bytes);
         let tasks = own.into_iter().filter_map(|host| task((bytes(&host), host), &live, others)).collect();
         self.copy_all(peers, tasks).await;
-        if is_due {
+        if due.is_some() {
             for host in spare.iter().filter(|host| here.contains_key(*host)) {
                 self.give_up(peers, host, &others.archives).await;
             }
@@ -109,9 +122,9 @@ impl Archive {
         owners(host, archives, self.0.config.copies)
     }
 
-    /// Asks other archives what they have.
-    async fn look(&self, peers: &Arc<dyn Peers>, archives: BTreeSet<HostName>) -> Others {
-        let mut others = Others { asked: Some(Instant::now()), ..Others::default() };
+    /// Asks other archives what they have, and again after this time.
+    async fn look(&self, peers: &Arc<dyn Peers>, archives: BTreeSet<HostName>, pause: Duration) -> Others {
+        let mut others = Others { asked: Some((Instant::now(), pause)), ..Others::default() };
         for archive in archives.iter().filter(|archive| **archive != self.0.host) {
             match ask(peers, Some(archive), &ArchiveParams::default()).await {
                 Ok(answer) => {

@@ -97,6 +97,21 @@ async fn others_take_over_from_an_archive_that_is_gone_and_give_back_what_a_new_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_another_archive_does_not_give_is_asked_for_again() {
+    let (site, three) = (six_hosts(), ["store1", "store2", "store3"]);
+    three[..2].iter().for_each(|archive| site.start(archive, Some(config(LARGE, 2))));
+    let days: Vec<_> = HOSTS.iter().map(|host| (*host, site.own_days(host))).collect();
+    settled(&site, &three[..2], &days).await;
+    HOSTS.iter().for_each(|host| site.stop(host, 3600.0));
+    three[..2].iter().for_each(|archive| site.lie(archive, Value::Bool(true)));
+    site.start("store3", Some(config(LARGE, 2)));
+    let has_failed = |site: &Site| site.state("store3").hosts.iter().any(|host| host.problem.is_some());
+    site.until("a copy that failed", has_failed).await;
+    three[..2].iter().for_each(|archive| site.honest(archive));
+    settled(&site, &three, &days).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_with_a_new_disk_costs_the_archive_nothing() {
     let site = six_hosts();
     site.start("store1", Some(config(LARGE, 1)));

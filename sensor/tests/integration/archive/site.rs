@@ -161,6 +161,10 @@ impl Site {
         self.0.lies.lock().expect("no panic").insert(name(host), answer);
     }
 
+    pub(super) fn honest(&self, host: &str) {
+        self.0.lies.lock().expect("no panic").remove(&name(host));
+    }
+
     /// Lets a job run on a host for some seconds from a time on; all is on disk then.
     pub(super) fn run_job(&self, host: &str, job: &str, started: Time, secs: u64) {
         self.run_jobs(host, &[job.to_owned()], started, secs);
