@@ -17,11 +17,17 @@ TICKS_PER_SECOND=$(getconf CLK_TCK)
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/visperf-bench.XXXXXX")
 STARTED=()
 
+# ask_to_end PID: what it started too, as a command such as unshare passes no signal on.
+ask_to_end() {
+    pkill -TERM --parent "$1" || true
+    kill "$1" 2>/dev/null || true
+}
+
 # End what this script started, and only that; remove its folder.
 finish() {
     local pid
     for pid in "${STARTED[@]}"; do
-        kill "$pid" 2>/dev/null || true
+        ask_to_end "$pid"
     done
     for pid in "${STARTED[@]}"; do
         wait "$pid" 2>/dev/null || true
@@ -52,7 +58,7 @@ start() {
 
 # stop PID: ask it to end, wait until it has.
 stop() {
-    kill "$1" 2>/dev/null || true
+    ask_to_end "$1"
     wait "$1" 2>/dev/null || true
     local pid kept=()
     for pid in "${STARTED[@]}"; do

@@ -13,14 +13,6 @@ source "$(dirname "$0")/domain-daemons.sh"
 require_visperf
 [ "$(id -u)" = 0 ] || die "expected root, which may make namespaces and run jobs of other users"
 
-# unshare ignores the request to end; the sensor in its namespace does not.
-end_all() {
-    local IFS=,
-    pkill -TERM --parent "${STARTED[*]}" || true
-    finish
-}
-trap end_all EXIT
-
 HOSTS=${1:-20} JOBS=${2:-500} SPAN=${3:-120}
 
 # The completion file is followed beside the log of the controller: it has the users.
