@@ -34,6 +34,15 @@ const STEPS: i32 = 1000;
 ///
 /// `pages_max`: it never grows beyond; a write that would is refused.
 pub(crate) async fn open_writer(path: &Path, pages_max: u64) -> Result<SqliteConnection, Error> {
+    open_with(path, pages_max, &MIGRATIONS).await
+}
+
+/// As [`open_writer`], of a database with these changes of its schema.
+pub(crate) async fn open_with(
+    path: &Path,
+    pages_max: u64,
+    migrations: &[(&'static str, &'static str)],
+) -> Result<SqliteConnection, Error> {
     create(path).map_err(sqlx::Error::Io)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -46,7 +55,7 @@ pub(crate) async fn open_writer(path: &Path, pages_max: u64) -> Result<SqliteCon
         .pragma("journal_size_limit", "4194304")
         .disable_statement_logging();
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    let numbered = MIGRATIONS.iter().zip(1..).map(|((name, sql), number)| {
+    let numbered = migrations.iter().zip(1..).map(|((name, sql), number)| {
         Migration::new(number, (*name).into(), MigrationType::Simple, SqlStr::from_static(sql), false)
     });
     Migrator::with_migrations(numbered.collect()).run_direct(None, &mut connection, false).await?;
@@ -91,4 +100,19 @@ pub(crate) async fn set_budget(connection: &mut SqliteConnection, budget: u32) -
         left > 0
     });
     Ok(())
+}
+
+/// Returns the number of pages with content.
+pub(crate) async fn used_pages(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
+    let all: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
+    let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(connection).await?;
+    Ok(u64::try_from(all - free).unwrap_or(0))
+}
+
+/// Returns the error of an exhausted budget as one of its own.
+pub(crate) fn explained(error: sqlx::Error) -> Error {
+    // SQLITE_INTERRUPT, see https://www.sqlite.org/rescode.html
+    let is_interrupt =
+        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "9");
+    if is_interrupt { Error::TooMuch } else { Error::Database(error) }
 }

@@ -4,7 +4,7 @@
 
 use crate::amounts;
 use crate::answer::{Error, Figures, Page, Place, Query};
-use crate::database::{PAGE_LEN_BYTES, map, open_reader, open_writer, set_budget};
+use crate::database::{PAGE_LEN_BYTES, explained, map, open_reader, open_writer, set_budget, used_pages};
 use crate::filter::{Source, range, sources};
 use crate::importing::{self, Import, Limits};
 use crate::keeping::{apply, delete_older, delete_oldest, note_copied};
@@ -393,18 +393,4 @@ async fn names(connection: &mut SqliteConnection, pattern: &str) -> Result<Optio
     }
     let matching: Vec<String> = known.into_iter().filter(|(_, fits)| *fits).map(|(name, _)| name).collect();
     Ok((matching.len() <= NAMES_MAX).then_some(matching))
-}
-
-async fn used_pages(connection: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let all: i64 = sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut *connection).await?;
-    let free: i64 = sqlx::query_scalar("PRAGMA freelist_count").fetch_one(connection).await?;
-    Ok(u64::try_from(all - free).unwrap_or(0))
-}
-
-/// Returns the error of an exhausted budget as one of its own.
-fn explained(error: sqlx::Error) -> Error {
-    // SQLITE_INTERRUPT, see https://www.sqlite.org/rescode.html
-    let is_interrupt =
-        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "9");
-    if is_interrupt { Error::TooMuch } else { Error::Database(error) }
 }

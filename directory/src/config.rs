@@ -16,14 +16,53 @@ pub const SNAPSHOT_INTERVAL: Duration = Duration::from_secs(30);
 /// Bounds of the interval in seconds: at most one write per second, at least one per day.
 pub const SNAPSHOT_SECS_ALLOWED: std::ops::RangeInclusive<f64> = 1.0..=86_400.0;
 
+/// Default disk space of the index of jobs, in MiB: some four million jobs.
+const JOBS_BUDGET_MIB_DEFAULT: u64 = 1024;
+/// Allowed disk space of the index of jobs, in MiB.
+pub const JOBS_BUDGET_MIB_ALLOWED: std::ops::RangeInclusive<u64> = 16..=1 << 20;
+/// Default number of days that the index of jobs has: ten years.
+const JOBS_DAYS_DEFAULT: u64 = 3653;
+/// Allowed number of days.
+pub const JOBS_DAYS_ALLOWED: std::ops::RangeInclusive<u64> = 1..=36_525;
+
 /// The section as it is in the file, unchecked.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RawConfig {
     pub snapshot_secs: Option<f64>,
     pub domains_max: Option<usize>,
+    /// Index of the ended jobs of all domains.
+    pub jobs: Option<RawJobsConfig>,
     /// Domains whose signed statements are accepted, each with its root key.
     pub domains: Option<BTreeMap<String, String>>,
+}
+
+/// `[directory.jobs]` as it is in the file, unchecked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawJobsConfig {
+    /// Whether the directory has an index of jobs [default: true].
+    pub on: Option<bool>,
+    /// Disk space, in MiB.
+    pub budget_mib: Option<u64>,
+    /// Number of days after which jobs are deleted.
+    pub days: Option<u64>,
+}
+
+/// Checked configuration of the index of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobsConfig {
+    pub bytes: u64,
+    pub age: Duration,
+}
+
+impl Default for JobsConfig {
+    fn default() -> JobsConfig {
+        JobsConfig {
+            bytes: JOBS_BUDGET_MIB_DEFAULT << 20,
+            age: Duration::from_secs(JOBS_DAYS_DEFAULT * 86_400),
+        }
+    }
 }
 
 /// Checked configuration.
@@ -31,6 +70,8 @@ pub struct RawConfig {
 pub struct Config {
     pub snapshot_interval: Duration,
     pub domains_max: usize,
+    /// The index of jobs; `None` if there is none.
+    pub jobs: Option<JobsConfig>,
     pub domains: List,
 }
 
@@ -39,6 +80,7 @@ impl Default for Config {
         Config {
             snapshot_interval: SNAPSHOT_INTERVAL,
             domains_max: crate::registry::DOMAINS_MAX,
+            jobs: Some(JobsConfig::default()),
             domains: List::default(),
         }
     }
@@ -59,6 +101,18 @@ pub enum Error {
     DomainsMax {
         /// The value in the file.
         found: usize,
+    },
+    /// `jobs.budget_mib` is outside [`JOBS_BUDGET_MIB_ALLOWED`].
+    #[error("{found} MiB for the index of jobs; expected 16 to 1048576")]
+    JobsBudgetMib {
+        /// The value in the file.
+        found: u64,
+    },
+    /// `jobs.days` is outside [`JOBS_DAYS_ALLOWED`].
+    #[error("{found} days of jobs; expected 1 to 36525")]
+    JobsDays {
+        /// The value in the file.
+        found: u64,
     },
     /// A domain name in `domains` is invalid.
     #[error("{error}")]
@@ -94,6 +148,8 @@ impl Error {
         match self {
             Error::SnapshotSecs { .. } => vec!["snapshot_secs"],
             Error::DomainsMax { .. } => vec!["domains_max"],
+            Error::JobsBudgetMib { .. } => vec!["jobs", "budget_mib"],
+            Error::JobsDays { .. } => vec!["jobs", "days"],
             Error::Domain { domain, .. } | Error::Root { domain, .. } | Error::SameRoot { domain, .. } => {
                 vec!["domains", domain]
             }
@@ -123,11 +179,28 @@ impl Config {
             Some(most) => config.domains_max = most,
             None => {}
         }
+        config.jobs = jobs(raw.jobs.unwrap_or_default(), &mut errors);
         for (domain, root) in raw.domains.into_iter().flatten() {
             errors.extend(admit(&mut config.domains, domain, &root).err());
         }
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }
+}
+
+fn jobs(raw: RawJobsConfig, errors: &mut Vec<Error>) -> Option<JobsConfig> {
+    let mib = raw.budget_mib.unwrap_or(JOBS_BUDGET_MIB_DEFAULT);
+    if !JOBS_BUDGET_MIB_ALLOWED.contains(&mib) {
+        errors.push(Error::JobsBudgetMib { found: mib });
+    }
+    let days = raw.days.unwrap_or(JOBS_DAYS_DEFAULT);
+    if !JOBS_DAYS_ALLOWED.contains(&days) {
+        errors.push(Error::JobsDays { found: days });
+    }
+    let config = || JobsConfig {
+        bytes: mib.saturating_mul(1 << 20),
+        age: Duration::from_secs(days.saturating_mul(86_400)),
+    };
+    raw.on.unwrap_or(true).then(config)
 }
 
 fn admit(list: &mut List, domain: String, root: &str) -> Result<(), Error> {
@@ -188,6 +261,11 @@ mod tests {
         check("domains = { UT-ICL = \"12D3\" }", Err("domains.UT-ICL"));
         check(&format!("domains = {{ \"a b\" = \"{root}\" }}"), Err("domains.a b"));
         check(&format!("domains = {{ UT-ICL = \"{root}\", CERN = \"{root}\" }}"), Err("domains.UT-ICL"));
+        let jobs = |bytes, days: u64| Some(JobsConfig { bytes, age: Duration::from_secs(days * 86_400) });
+        let config = |jobs| Config { jobs, ..Config::default() };
+        check("jobs = { budget_mib = 16, days = 30 }", Ok(config(jobs(16 << 20, 30))));
+        check("jobs = { on = false }", Ok(config(None)));
+        check("jobs = { budget_mib = 1, days = 0 }", Err("jobs.budget_mib jobs.days"));
         check("domains_max = 0", Err("domains_max"));
         check("domains_max = 100001", Err("domains_max"));
         check(

@@ -279,6 +279,11 @@ impl Handle {
         Snapshot::of(self.table().registry(), now, self.0.clock.calendar())
     }
 
+    /// The time by the calendar.
+    pub(crate) fn calendar(&self) -> Time {
+        self.0.clock.calendar()
+    }
+
     fn and_wake<T>(&self, act: impl FnOnce(&mut Replicas, Moment) -> T) -> T {
         let now = self.now();
         let mut table = self.table();

@@ -6,7 +6,8 @@
 //! [`registry`] and [`sanity_check`] decide what is stored, [`replicate`] what a directory
 //! exchanges with its peers, [`admission`] which domains are accepted (all pure). [`stored_domain`] and [`snapshot`]
 //! save the table across a restart, [`handle`] shares the table between tasks, [`methods`] answers queries,
-//! [`discovery`] lists the hosts for Prometheus, [`run`] is the task that expires and saves.
+//! [`discovery`] lists the hosts for Prometheus, [`run`] is the task that expires and saves. [`job_index`] has the ended jobs of
+//! all domains.
 
 pub mod admission;
 pub mod admitted_file;
@@ -17,6 +18,7 @@ pub mod discovery;
 pub mod faults;
 pub mod handle;
 mod intake;
+pub mod job_index;
 pub mod methods;
 pub mod opened;
 mod peer;

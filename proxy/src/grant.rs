@@ -46,7 +46,7 @@ const KINDS_OF_FIGURES: [&str; 2] = ["process", "host"];
 
 /// Methods of class logs. Recordings contain events as well as samples; the summary names users and their
 /// calls; the error of a module may contain data that it received.
-const LOGS: [&str; 18] = [
+const LOGS: [&str; 19] = [
     "sensor.events",
     "sensor.calls",
     "sensor.files",
@@ -63,6 +63,7 @@ const LOGS: [&str; 18] = [
     "domain.calls",
     "domain.summary",
     "jobs.get",
+    "jobs.index",
     "jobs.report",
     "jobs.search",
 ];

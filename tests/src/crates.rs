@@ -16,7 +16,7 @@ pub const TABLE: &[(&str, &[&str])] = &[
     ("rpc", &["wire"]),
     ("client", &["wire", "tunnel"]),
     ("sensor", &["wire", "log-filters", "call-store", "store", "rpc", "daemon"]),
-    ("directory", &["wire", "overlay", "rpc", "daemon"]),
+    ("directory", &["wire", "call-store", "overlay", "rpc", "daemon"]),
     ("proxy", &["wire", "tunnel", "overlay", "rpc", "daemon"]),
     (
         "visperf",

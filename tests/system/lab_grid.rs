@@ -182,12 +182,38 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     };
     Stopwatch::start().until(AGREED, "live records", look).unwrap();
 
-    // A whole domain is away: a search of all jobs names it, and has those of the others.
+    // A whole domain is away: a search of all jobs names it, and has its ended jobs from a directory.
+    let ended = ended_of(&grid.sensors[1][0]);
+    assert!(ended > 0);
+    indexed(&grid, "CERN", ended);
     grid.sensors[1].drain(..).for_each(|sensor| sensor.kill().unwrap());
     let (there, notes) = all_jobs(grid.sensors[0][1].host());
-    let others = jobs.into_iter().filter(|(domain, _)| domain != "CERN").collect();
-    assert_eq!(there, others, "{notes}");
-    assert!(notes.contains("CERN: ") && notes.contains("its jobs are missing"), "{notes}");
+    let mut expected = jobs;
+    expected.insert("CERN".to_owned(), ended);
+    assert_eq!(there, expected, "{notes}");
+    assert!(notes.contains("CERN: ") && notes.contains("as the directory knew them"), "{notes}");
+}
+
+/// The number of ended jobs of a sensor's domain.
+fn ended_of(member: &Daemon) -> usize {
+    let answer = member.result("jobs.search", &json!({ "state": "ended" })).unwrap();
+    usize::try_from(answer["total"].as_u64().unwrap()).unwrap()
+}
+
+/// Waits until every directory has so many jobs of a domain in its index.
+fn indexed(grid: &Grid, domain: &str, jobs: usize) {
+    let look = || {
+        let search = json!({ "domains": [domain], "limit": 1 });
+        let answers: Vec<Value> = grid
+            .servers
+            .iter()
+            .flatten()
+            .map(|server| server.result("directory.jobs", &search).unwrap()["domains"][0].clone())
+            .collect();
+        let is_all = answers.iter().all(|known| known["jobs"] == jobs && known["complete"].is_number());
+        Ok(if is_all { Seen::Done(()) } else { Seen::NotYet(format!("{jobs} of {answers:?}")) })
+    };
+    Stopwatch::start().until(AGREED, "the same index at every directory", look).unwrap();
 }
 
 /// The number of jobs of each domain, which a search of all domains has too.

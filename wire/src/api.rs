@@ -23,6 +23,7 @@ pub mod findings;
 pub mod history;
 pub mod job_amount;
 pub mod job_import;
+pub mod job_index;
 pub mod job_report;
 pub mod job_series;
 pub mod job_usage;
@@ -128,6 +129,8 @@ mod tests {
         check::<history::HistoryParams>();
         check::<job_report::JobReportParams>();
         check::<job_series::JobSeriesParams>();
+        check::<job_index::JobIndexParams>();
+        check::<job_index::DirectoryJobsParams>();
         check::<job_import::ImportJobsParams>();
         check::<jobs::JobParams>();
         check::<jobs::JobsSearchParams>();

@@ -140,8 +140,11 @@ pub const JOB_SERIES: Format = Format::new("job series", 1);
 /// version 3 has what filters look at in fewer places, version 4 the details of jobs, version 5 their amounts apart.
 pub const CALL_HISTORY: Format = Format { name: "call history", first: 1, written: 5, newest: 5 };
 
+/// Database of the jobs of all domains in a directory; its own table of migrations has the number.
+pub const JOB_INDEX: Format = Format::new("job index", 1);
+
 /// All formats that carry a version.
-pub const FORMATS: [Format; 29] = [
+pub const FORMATS: [Format; 30] = [
     JOURNAL,
     DOMAIN_STORE,
     RECORDING,
@@ -170,6 +173,7 @@ pub const FORMATS: [Format; 29] = [
     PROCESS_HISTORY,
     JOB_SERIES,
     CALL_HISTORY,
+    JOB_INDEX,
     JOB_USAGE,
 ];
 

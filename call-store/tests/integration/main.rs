@@ -8,5 +8,6 @@
 mod changing;
 mod copying;
 mod importing;
+mod indexing;
 mod made_up;
 mod querying;

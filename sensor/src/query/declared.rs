@@ -17,6 +17,7 @@ use wire::api::events::{DomainEventsParams, SensorEventsParams};
 use wire::api::files::{FilesParams, FiltersParams};
 use wire::api::history::{DomainHistoryParams, HistoryParams};
 use wire::api::job_import::ImportJobsParams;
+use wire::api::job_index::JobIndexParams;
 use wire::api::job_report::JobReportParams;
 use wire::api::job_series::JobSeriesParams;
 use wire::api::jobs::{JobParams, JobsSearchParams};
@@ -65,6 +66,7 @@ pub fn all() -> Vec<Declaration> {
         Declaration::of::<JobParams>(),
         Declaration::of::<JobReportParams>(),
         Declaration::of::<ImportJobsParams>(),
+        Declaration::of::<JobIndexParams>(),
         Declaration::of::<DomainMetricsParams>(),
         Declaration::of::<DomainHistoryParams>(),
     ]

@@ -5,6 +5,7 @@
 //! Not here: `domain.events` ([`super::domain_events`]), `domain.metrics` ([`super::domain_metrics`]).
 
 use super::calls::{self, KnownCalls};
+use super::job_index;
 use super::jobs::KnownJobs;
 use crate::findings::config::Thresholds;
 use crate::representative::hosts::{Liveness, Role, Unreported};
@@ -102,6 +103,7 @@ impl Domain {
             self.jobs().get_method(),
             self.jobs().report_method(),
             self.jobs().import_method(),
+            job_index::method(self.calls.clone()),
         ]
     }
 

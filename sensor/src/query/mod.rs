@@ -26,6 +26,7 @@ pub mod history;
 mod history_answer;
 mod history_cursor;
 mod job_import;
+mod job_index;
 mod job_measurements;
 mod job_report;
 mod job_search;

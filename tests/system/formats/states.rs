@@ -2,6 +2,7 @@
 
 use super::Sample;
 use call_store::answer::Query;
+use call_store::job_index::{IndexLimit, JobIndex};
 use call_store::store::{CallLimit, CallStore};
 use directory::snapshot::{self, Snapshot};
 use log_filters::found::Change;
@@ -37,6 +38,7 @@ use store::tier_files::Limit;
 use store::writer::Writer;
 use wire::api::calls::CallsParams;
 use wire::api::job_amount::{ByAmount, JobAmount, conditions};
+use wire::api::job_index::DirectoryJobsParams;
 use wire::call::job::Fact;
 use wire::call::usage::Figure;
 use wire::credential::{Role, Roles};
@@ -68,6 +70,7 @@ pub(super) const SAMPLES: &[Sample] = &[
     ("calls-filtered", &[(CALL_HISTORY, 3)], calls),
     ("calls-jobs", &[(CALL_HISTORY, 4)], calls_of_jobs),
     ("calls-amounts", &[(CALL_HISTORY, 5)], calls_of_jobs),
+    ("job-index", &[(JOB_INDEX, 1)], job_index),
 ];
 
 const ISSUER: &[(Format, u16)] = &[
@@ -176,6 +179,23 @@ fn calls(state: &Path) {
     assert_eq!(ids(CallsParams { on_host: Some("node04".to_owned()), ..all }), ["slurm:10"]);
     let wanted = FetchCalls { held: Vec::new(), len_bytes: u32::MAX };
     assert_eq!(runtime.block_on(store.following(&wanted)).unwrap().calls.len(), 3);
+}
+
+/// Four jobs of a domain, one of them failed, and how far its store was read.
+fn job_index(state: &Path) {
+    let limit = IndexLimit { bytes: 1 << 30, age: Duration::from_secs(1 << 31) };
+    let index = JobIndex::new(&state.join("index.db"), limit);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ids = |params: DirectoryJobsParams| {
+        let found = runtime.block_on(index.search(&params)).unwrap();
+        assert_eq!((found.domains[0].domain.as_str(), found.domains[0].jobs), ("ALPHA", 4));
+        found.jobs.into_iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    let all = DirectoryJobsParams::default();
+    assert_eq!(ids(all.clone()), ["slurm:41", "slurm:42", "slurm:43", "slurm:44"]);
+    assert_eq!(ids(DirectoryJobsParams { outcome: vec![Outcome::Failed], ..all }), ["slurm:42"]);
+    let reached = runtime.block_on(index.reached(&domain("ALPHA"))).unwrap();
+    assert_eq!((reached.len(), reached[0].store.len()), (1, 16));
 }
 
 /// The same calls, with what the log states of them: one was requeued.

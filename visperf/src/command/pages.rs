@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use wire::api::UnixTime;
 use wire::api::calls::{Call, Calls};
+use wire::api::job_index::DirectoryJobs;
 use wire::api::jobs::{Job, Jobs};
 use wire::time::Time;
 
@@ -30,7 +31,7 @@ pub(crate) trait Page {
 }
 
 macro_rules! page {
-    ($answer:ident, $item:ident, $items:ident) => {
+    ($answer:ident, $item:ident, $items:ident, $total:expr) => {
         impl Page for $answer {
             type Item = $item;
             const ITEMS: &'static str = stringify!($items);
@@ -48,13 +49,15 @@ macro_rules! page {
             }
 
             fn total(&self) -> (u64, bool) {
-                (self.total, self.total_is_more)
+                $total(self)
             }
         }
     };
 }
-page!(Calls, Call, calls);
-page!(Jobs, Job, jobs);
+page!(Calls, Call, calls, |page: &Calls| (page.total, page.total_is_more));
+page!(Jobs, Job, jobs, |page: &Jobs| (page.total, page.total_is_more));
+// The index does not count.
+page!(DirectoryJobs, Job, jobs, |page: &DirectoryJobs| (page.jobs.len() as u64, page.next.is_some()));
 
 /// The items of one or more pages.
 pub(crate) struct Pages<P: Page> {

@@ -174,9 +174,18 @@ impl Grid {
             let directory = place.directory();
             let (handle, unreadable) = (directory.handle(), directory.unreadable_total());
             match place {
-                Place::Here(_) => directory::methods::add(&mut self.registry, &handle)?,
+                Place::Here(_) => {
+                    directory::methods::add(&mut self.registry, &handle)?;
+                    directory::job_index::add(&mut self.registry, None)?;
+                }
                 Place::Grid(replica) => {
                     directory::methods::add_with_hosts(&mut self.registry, &handle, replica.hosts())?;
+                    directory::job_index::add(&mut self.registry, replica.jobs())?;
+                    if let Some(jobs) = replica.jobs() {
+                        let counted = jobs.clone();
+                        sources.statistics.push(("job_index", Box::new(move || counted.counters())));
+                        sources.health.push(Box::new(move || jobs.health()));
+                    }
                     replica.add_forwarded(&mut self.registry)?;
                     let welcome = replica.welcome();
                     sources.health.push(Box::new(move || welcome.health()));

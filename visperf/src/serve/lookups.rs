@@ -28,6 +28,7 @@ use wire::api::Request;
 use wire::api::directory::{
     DOMAINS_MAX, Domain, DomainState, Domains, DomainsParams, ResolveParams, TargetsParams,
 };
+use wire::api::job_index::DirectoryJobsParams;
 
 /// Timeout for directories: less than a client waits.
 const DEADLINE: Duration = Duration::from_secs(4);
@@ -59,8 +60,14 @@ impl Lookups {
             let (own, is_client) = (own.clone(), caller.peer.is_none());
             async move { own.domains(params, is_client).await }
         }))?;
+        let asked = self.clone();
         registry.add(typed::method(move |_, params: TargetsParams| {
-            let own = self.clone();
+            let own = asked.clone();
+            async move { own.ask_directories(&params).await? }
+        }))?;
+        let own = self.clone();
+        registry.add(typed::method(move |_, params: DirectoryJobsParams| {
+            let own = own.clone();
             async move { own.ask_directories(&params).await? }
         }))?;
         registry.add_path(discovery::PATH, TargetsParams::METHOD)

@@ -22,6 +22,7 @@ pub(crate) mod info;
 pub(crate) mod inter_domain;
 pub(crate) mod interfaces;
 pub(crate) mod issuing;
+mod job_indexing;
 pub(crate) mod known_logs;
 mod late_files;
 pub(crate) mod lookups;

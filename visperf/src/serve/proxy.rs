@@ -406,6 +406,7 @@ mod tests {
                 "domain.events",
                 "domain.summary",
                 "jobs.get",
+                "jobs.index",
                 "jobs.report",
                 "jobs.search",
                 "sensor.archive",
@@ -422,7 +423,7 @@ mod tests {
                 "sensor.series_copy",
             ],
         ),
-        (Class::Grid, &["directory.domains", "directory.resolve", "directory.targets"]),
+        (Class::Grid, &["directory.domains", "directory.jobs", "directory.resolve", "directory.targets"]),
         (Class::Steering, &["sensor.change_module", "sensor.control", "sensor.import_jobs", "sensor.record"]),
     ];
 

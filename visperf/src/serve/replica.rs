@@ -8,12 +8,14 @@
 use super::admission_status::AdmissionStatus;
 use super::discovered;
 use super::forward::Router;
+use super::job_indexing;
 use super::overlay::{Overlay, Part};
 use super::queries::Queries;
 use super::remote_domains::{Lookup, RemoteDomains};
 use anyhow::ensure;
 use daemon::shutdown::Tasks;
 use directory::handle::SystemClock;
+use directory::job_index::Indexing;
 use directory::replicate::Output;
 use directory::run::{Directory, ReplicaPeers};
 use directory::service::{ASKS_MAX, Service};
@@ -45,6 +47,8 @@ pub(crate) struct Replica {
     others: RemoteDomains,
     overlay: Overlay,
     directory: Directory,
+    /// Index of jobs; `None` if the configuration has none.
+    jobs: Option<Indexing>,
     service: Service,
     asks: mpsc::Sender<Output>,
 }
@@ -88,6 +92,7 @@ impl Replica {
         let host = crate::host_name::own();
         let connections = directory_connections(daemon::descriptors::raise());
         let mut overlay = Overlay::open(key, gate, None, overlay_config, (&host, connections, Part::End))?;
+        let jobs = config.jobs;
         let replica_peers = ReplicaPeers { peers: keys.collect(), seed: overlay.seed };
         let directory = Directory::open_among(config, part, SystemClock, &replica_peers)?;
         let (asks, asked) = mpsc::channel(ASKS_MAX);
@@ -111,7 +116,9 @@ impl Replica {
             welcome: overlay.welcome.clone(),
         };
         let own_contacts = overlay.advertised.iter().map(|address| format!("{me}@{address}")).collect();
-        Ok(Replica { net, own_contacts, others, overlay, directory, service, asks })
+        let table = directory.handle();
+        let jobs = jobs.map(|jobs| job_indexing::open(part, jobs, table, others.clone()));
+        Ok(Replica { net, own_contacts, others, overlay, directory, jobs, service, asks })
     }
 
     /// Health messages about refusals of this daemon by others, as sentences.
@@ -121,6 +128,11 @@ impl Replica {
 
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
+    }
+
+    /// The index of jobs.
+    pub(crate) fn jobs(&self) -> Option<Indexing> {
+        self.jobs.clone()
     }
 
     /// The router of queries to domains.
@@ -150,11 +162,14 @@ impl Replica {
 
     /// Serve until `shutdown`.
     pub(crate) fn spawn(self, tasks: &mut Tasks, dispatcher: Arc<Dispatcher>, shutdown: &CancellationToken) {
-        let Replica { others, overlay, directory, service, asks, .. } = self;
+        let Replica { others, overlay, directory, jobs, service, asks, .. } = self;
         let gate = Arc::clone(&overlay.gate);
         overlay.answer_queries(Queries::new(dispatcher, gate, None, shutdown.clone()));
         overlay.spawn(tasks, shutdown.clone());
         tasks.spawn("directory", directory.run_among(asks, shutdown.clone()));
+        if let Some(jobs) = jobs {
+            tasks.spawn_sure("index of jobs", jobs.run(shutdown.clone()));
+        }
         let ending = shutdown.clone();
         tasks.spawn_sure("directories", service.run(ending));
         let ending = shutdown.clone();

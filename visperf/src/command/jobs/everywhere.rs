@@ -1,19 +1,24 @@
 //! `visperf jobs --all-domains`: the jobs of all domains that the directory knows, each asked through the connected daemon.
 //!
-//! Rule: a domain that does not answer is named, and the others are printed. Not here: one domain (`super`).
+//! Rule: a domain that does not answer is named, and the others are printed; its ended jobs are from the index of a directory.
+//! Not here: one domain (`super`).
 
 use super::{Search, params};
 use crate::client::{Client, PATIENCE};
 use crate::command::at_once::ask_each;
 use crate::command::pages::Pages;
 use crate::exit::Failure;
+use crate::output::times::now;
 use ::client::Error;
 use ::client::typed::About;
 use serde_json::Value;
 use std::cmp::Reverse;
 use wire::api::directory::DomainsParams;
+use wire::api::job_index::{DirectoryJobsParams, IndexedDomain};
 use wire::api::jobs::{Job, Jobs, JobsSearchParams};
 use wire::api::{Request, UnixTime};
+use wire::shown::age;
+use wire::time::Time;
 
 /// Most domains that are asked.
 const DOMAINS_MAX: u64 = 10_000;
@@ -27,7 +32,7 @@ pub(super) struct Found {
     pub(super) total: u64,
     /// Whether there may be more than `total`.
     pub(super) is_more: bool,
-    /// Domains that did not answer, and why.
+    /// Domains that did not answer, why, and what is known of them.
     pub(super) missing: Vec<String>,
     /// Hosts whose jobs may be missing, each with its domain.
     pub(super) unheard: Vec<String>,
@@ -40,7 +45,7 @@ pub(super) struct Found {
 pub(super) fn read(args: &Search) -> Result<Found, Failure> {
     let names = domains(args)?;
     let mut found = Found::default();
-    let mut failure = None;
+    let (mut failure, mut away) = (None, Vec::new());
     let answers = ask_each(&args.query.target, &names, |client, domain| ask_one(client, args, domain));
     for (name, answer) in answers {
         match answer {
@@ -51,19 +56,59 @@ pub(super) fn read(args: &Search) -> Result<Found, Failure> {
                 found.items.extend(items);
             }
             Err(error) => {
-                found.missing.push(format!("{name}: {error}; its jobs are missing"));
+                away.push((name, error.to_string()));
                 failure.get_or_insert(error);
             }
         }
     }
+    add_indexed(args, &away, &mut found);
     match failure {
-        Some(error) if found.missing.len() == names.len() => Err(error.into()),
+        Some(error) if away.len() == names.len() && found.items.is_empty() => Err(error.into()),
         _ => {
             sort(&mut found.items, args.oldest);
             if args.sorted_there().is_none() {
                 found.items.truncate(usize::try_from(args.limit()).unwrap_or(usize::MAX));
             }
             Ok(found)
+        }
+    }
+}
+
+/// Adds the jobs of domains that did not answer, as the index of a directory has them.
+fn add_indexed(args: &Search, away: &[(String, String)], found: &mut Found) {
+    let search = DirectoryJobsParams::of(&params(args, None, 0));
+    let mut client = Client::new(&args.query.target);
+    for (name, error) in away {
+        let mut indexed = |search: &DirectoryJobsParams| {
+            Pages::read(None, args.limit(), |cursor, limit| {
+                let search =
+                    DirectoryJobsParams { domains: vec![name.clone()], limit, cursor, ..search.clone() };
+                client.request(&search, &About::default(), PATIENCE)
+            })
+        };
+        // Without an index it is as if that did not have the domain.
+        let pages = search.as_ref().and_then(|search| indexed(search).ok());
+        let known = pages.as_ref().and_then(|pages| pages.last.domains.first());
+        found.missing.push(format!("{name}: {error}; {}", known_of(known, now())));
+        if let Some(Pages { items, last, .. }) = pages {
+            found.total += items.len() as u64;
+            found.is_more |= last.next.is_some();
+            found.items.extend(items);
+        }
+    }
+}
+
+/// What the index has of a domain.
+fn known_of(domain: Option<&IndexedDomain>, now: Time) -> String {
+    match domain {
+        None => "its jobs are missing".to_owned(),
+        Some(IndexedDomain { complete: Some(complete), .. }) => format!(
+            "its ended jobs are printed as the directory knew them {} ago; those that wait or run are missing",
+            age(now.since(complete.0).as_secs_f64())
+        ),
+        Some(_) => {
+            "of its ended jobs only those are printed that the directory has so far; others are missing"
+                .to_owned()
         }
     }
 }
@@ -106,7 +151,6 @@ fn sort(items: &mut [(Job, Value)], is_oldest_first: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::time::Time;
 
     #[test]
     fn jobs_of_several_domains_are_in_one_order() {
@@ -125,6 +169,11 @@ mod tests {
         };
         sort(&mut items, false);
         assert_eq!(order(&items), ["b1", "b2", "a1", "a2"]);
+        let complete = Some(UnixTime(Time::from_micros(40_000_000)));
+        let known = IndexedDomain { complete, ..IndexedDomain::default() };
+        let text = known_of(Some(&known), Time::from_micros(220_000_000));
+        assert!(text.contains("as the directory knew them 3m ago"), "{text}");
+        assert!(known_of(None, Time::default()).contains("are missing"));
         sort(&mut items, true);
         assert_eq!(order(&items), ["a2", "a1", "b2", "b1"]);
     }
