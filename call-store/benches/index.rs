@@ -96,7 +96,7 @@ async fn search(index: &JobIndex, count: u64) {
             ..all
         }),
         ("of a domain", |rng, all| DirectoryJobsParams {
-            domains: vec![format!("site-{:02}", rng.u64(0..DOMAINS))],
+            domain: Some(format!("site-{:02}", rng.u64(0..DOMAINS))),
             ..all
         }),
         ("of a number", |rng, all| DirectoryJobsParams { job: Some(rng.u32(0..9_000).to_string()), ..all }),

@@ -173,6 +173,8 @@ impl Class {
         let (part, name) = method.split_once('.').unwrap_or((method, ""));
         match (part, name) {
             _ if !is_reading => Class::Steering,
+            // It reads jobs of logs, of one domain or all.
+            ("directory", "jobs") => Class::Logs,
             ("directory", _) => Class::Grid,
             ("daemon", _) => Class::Proxy,
             _ if FIGURES.contains(&method) => Class::Figures,
@@ -312,6 +314,7 @@ mod tests {
         check("sensor.control", true, Class::Steering);
         check("sensor.of_tomorrow", true, Class::Steering);
         check("directory.resolve", true, Class::Grid);
+        check("directory.jobs", true, Class::Logs);
         check("daemon.info", true, Class::Proxy);
         check("process.signal", true, Class::Steering);
         check("nothing", true, Class::Steering);

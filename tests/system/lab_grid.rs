@@ -203,7 +203,7 @@ fn ended_of(member: &Daemon) -> usize {
 /// Waits until every directory has so many jobs of a domain in its index.
 fn indexed(grid: &Grid, domain: &str, jobs: usize) {
     let look = || {
-        let search = json!({ "domains": [domain], "limit": 1 });
+        let search = json!({ "domain": domain, "limit": 1 });
         let answers: Vec<Value> = grid
             .servers
             .iter()

@@ -144,7 +144,7 @@ impl JobIndex {
     pub fn domains(&self) -> Answer<'_, Vec<IndexedDomain>> {
         Box::pin(async move {
             let Some((mut connection, _turn)) = self.reader().await? else { return Ok(Vec::new()) };
-            let domains = domains(&mut connection, &[]).await?;
+            let domains = domains(&mut connection, None).await?;
             connection.close().await?;
             Ok(domains)
         })
@@ -159,7 +159,7 @@ impl JobIndex {
             let Some((mut connection, _turn)) = self.reader().await? else {
                 return Ok(DirectoryJobs::default());
             };
-            let searched = domains(&mut connection, &params.domains).await?;
+            let searched = domains(&mut connection, params.domain.as_deref()).await?;
             let found = search::page(&mut connection, params).await?;
             connection.close().await?;
             Ok(DirectoryJobs { domains: searched, ..found })
@@ -287,18 +287,17 @@ async fn delete_of_largest(change: &mut SqliteConnection) -> Result<u64, sqlx::E
     Ok(deleted.rows_affected())
 }
 
-/// The domains of these names, or all.
+/// The domain of this name, or all.
 async fn domains(
     connection: &mut SqliteConnection,
-    names: &[String],
+    name: Option<&str>,
 ) -> Result<Vec<IndexedDomain>, sqlx::Error> {
-    let sql = "SELECT name, complete_us, jobs FROM domain ORDER BY name";
-    let rows: Vec<(String, Option<i64>, i64)> = sqlx::query_as(sql).fetch_all(connection).await?;
-    let rows = rows.into_iter().filter(|(name, ..)| names.is_empty() || names.contains(name));
+    let sql = "SELECT name, complete_us, jobs FROM domain WHERE ?1 IS NULL OR name = ?1 ORDER BY name";
+    let rows: Vec<(String, Option<i64>, i64)> = sqlx::query_as(sql).bind(name).fetch_all(connection).await?;
     let domain = |(domain, complete, jobs): (String, Option<i64>, i64)| IndexedDomain {
         domain,
         jobs: jobs.cast_unsigned(),
         complete: complete.map(|micros| UnixTime(Time::from_micros(micros))),
     };
-    Ok(rows.map(domain).collect())
+    Ok(rows.into_iter().map(domain).collect())
 }

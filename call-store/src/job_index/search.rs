@@ -89,7 +89,7 @@ fn push_source(sql: &mut QueryBuilder<Sqlite>, params: &DirectoryJobsParams) {
         sql.push_bind(job.clone()).push(")");
     } else if let Some(user) = &params.user {
         by("job_by_user", "j.user = ", user);
-    } else if let [domain] = params.domains.as_slice() {
+    } else if let Some(domain) = &params.domain {
         by("job_by_domain", "j.domain = (SELECT number FROM domain WHERE name = ", domain);
         sql.push(")");
     } else {
@@ -98,7 +98,7 @@ fn push_source(sql: &mut QueryBuilder<Sqlite>, params: &DirectoryJobsParams) {
 }
 
 fn push_filters(sql: &mut QueryBuilder<Sqlite>, params: &DirectoryJobsParams) {
-    let DirectoryJobsParams { domains, id, name, user, queue, on_host, outcome, since, until, .. } = params;
+    let DirectoryJobsParams { domain, id, name, user, queue, on_host, outcome, since, until, .. } = params;
     let list = |sql: &mut QueryBuilder<Sqlite>, column: &str, values: &[&str]| {
         if values.is_empty() {
             return;
@@ -110,7 +110,7 @@ fn push_filters(sql: &mut QueryBuilder<Sqlite>, params: &DirectoryJobsParams) {
         }
         sql.push(")");
     };
-    list(sql, "d.name", &domains.iter().map(String::as_str).collect::<Vec<_>>());
+    list(sql, "d.name", &domain.iter().map(String::as_str).collect::<Vec<_>>());
     list(sql, "j.outcome", &outcome.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>());
     list(sql, "j.user", &user.iter().map(String::as_str).collect::<Vec<_>>());
     list(sql, "j.queue", &queue.iter().map(String::as_str).collect::<Vec<_>>());

@@ -133,19 +133,19 @@ fn every_search_finds_what_fits_in_the_order_of_time() {
                 Box::new(|job| job.hosts[1] == "wn9.b"),
             ),
             (
-                DirectoryJobsParams { domains: vec!["b".to_owned()], ..base.clone() },
+                DirectoryJobsParams { domain: text("b"), ..base.clone() },
                 Box::new(|job| job.domain == "b"),
             ),
             (
                 DirectoryJobsParams {
-                    domains: vec!["a".to_owned(), "c".to_owned()],
+                    domain: text("a"),
                     outcome: vec![Outcome::Failed, Outcome::Timeout],
                     since: at(START + 20 * SECOND),
                     until: at(START + 90 * SECOND),
                     ..base.clone()
                 },
                 Box::new(|job| {
-                    job.domain != "b"
+                    job.domain == "a"
                         && job.outcome != Some(Outcome::Ok)
                         && (at(START + 20 * SECOND)..=at(START + 90 * SECOND)).contains(&job.ended)
                 }),

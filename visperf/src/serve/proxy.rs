@@ -377,6 +377,7 @@ mod tests {
     use rpc::dispatch::method::Declaration;
     use std::collections::BTreeMap;
     use wire::api::directory::{DomainsParams, ResolveParams, TargetsParams};
+    use wire::api::job_index::DirectoryJobsParams;
 
     /// The class of each method. Enter a new method here, and in `proxy::grant` if viewers may call it.
     const CLASSED: [(Class, &[&str]); 4] = [
@@ -402,6 +403,7 @@ mod tests {
         (
             Class::Logs,
             &[
+                "directory.jobs",
                 "domain.calls",
                 "domain.events",
                 "domain.summary",
@@ -423,7 +425,7 @@ mod tests {
                 "sensor.series_copy",
             ],
         ),
-        (Class::Grid, &["directory.domains", "directory.jobs", "directory.resolve", "directory.targets"]),
+        (Class::Grid, &["directory.domains", "directory.resolve", "directory.targets"]),
         (Class::Steering, &["sensor.change_module", "sensor.control", "sensor.import_jobs", "sensor.record"]),
     ];
 
@@ -433,6 +435,7 @@ mod tests {
             Declaration::of::<ResolveParams>(),
             Declaration::of::<DomainsParams>(),
             Declaration::of::<TargetsParams>(),
+            Declaration::of::<DirectoryJobsParams>(),
         ];
         let mut found: BTreeMap<Class, Vec<&str>> = BTreeMap::new();
         for declaration in sensor::query::declared::all().into_iter().chain(of_directories) {

@@ -182,8 +182,8 @@ impl JobIndexPage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DirectoryJobsParams {
-    /// Only jobs of these domains [default: all].
-    pub domains: Vec<String>,
+    /// Only jobs of this domain [default: all].
+    pub domain: Option<String>,
     /// Only jobs with this id; `*` and `…` match any characters.
     pub id: Option<String>,
     /// Only jobs with this number of the middleware, and tasks of the array with this number.
@@ -214,7 +214,7 @@ pub struct DirectoryJobsParams {
 impl Default for DirectoryJobsParams {
     fn default() -> DirectoryJobsParams {
         DirectoryJobsParams {
-            domains: Vec::new(),
+            domain: None,
             id: None,
             job: None,
             name: None,
@@ -241,7 +241,7 @@ impl DirectoryJobsParams {
             && search.sort.is_none()
             && search.state.is_none_or(|state| state == State::Ended);
         is_answerable.then(|| DirectoryJobsParams {
-            domains: Vec::new(),
+            domain: None,
             id: search.id.clone(),
             job: search.job.clone(),
             name: search.name.clone(),

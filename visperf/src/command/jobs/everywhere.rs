@@ -82,7 +82,7 @@ fn add_indexed(args: &Search, away: &[(String, String)], found: &mut Found) {
         let mut indexed = |search: &DirectoryJobsParams| {
             Pages::read(None, args.limit(), |cursor, limit| {
                 let search =
-                    DirectoryJobsParams { domains: vec![name.clone()], limit, cursor, ..search.clone() };
+                    DirectoryJobsParams { domain: Some(name.clone()), limit, cursor, ..search.clone() };
                 client.request(&search, &About::default(), PATIENCE)
             })
         };
