@@ -24,8 +24,8 @@ pub enum Error {
          give a time, a user, a host, a job or an outcome"
     )]
     TooMuch,
-    /// A page of jobs has lists that do not fit each other.
-    #[error("the page of jobs is damaged: its lists do not fit each other")]
+    /// A page of jobs has lists that do not fit each other, or are too long.
+    #[error("the page of jobs is damaged: its lists do not fit each other, or are too long")]
     Damaged,
     /// The cursor is none that an answer had.
     #[error("cursor: expected one as an answer gave it in `next`")]

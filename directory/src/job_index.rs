@@ -31,10 +31,10 @@ const ROUND_MIN: Duration = Duration::from_secs(10);
 const ROUND_OF_DOMAIN: Duration = Duration::from_millis(10);
 
 /// Most domains that are asked at a time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 32;
 
-/// Most pages of a domain in a round: others wait for their turn.
-const PAGES_MAX: usize = 100;
+/// Time of a domain in a round, and as long for its last answer; it goes on in the next round.
+const TURN: Duration = Duration::from_secs(10);
 
 /// Name of the database, in a folder of its own.
 const FILE: &str = "jobs/index.db";
@@ -116,7 +116,8 @@ impl Indexing {
 
     /// Reads what follows in a domain.
     async fn read(&self, domain: &DomainName) {
-        for _ in 0..PAGES_MAX {
+        let end = Instant::now() + TURN;
+        while Instant::now() < end {
             match self.next_page(domain).await {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -167,9 +168,9 @@ impl Indexing {
     /// If it cannot be read, or if the search is not a valid one.
     pub async fn search(&self, params: &DirectoryJobsParams) -> Result<DirectoryJobs, Fault> {
         let found = self.0.index.search(params).await;
-        found.map_err(|error| match error {
-            Error::TooMuch | Error::Cursor => Fault::invalid_params(error.to_string()),
-            error => Fault::unavailable(format!("the index of jobs cannot be read: {error}")),
+        found.map_err(|error| match matches!(error, Error::TooMuch | Error::Cursor) {
+            true => Fault::invalid_params(error.to_string()),
+            false => Fault::unavailable(format!("the index of jobs cannot be read: {error}")),
         })
     }
 

@@ -182,10 +182,14 @@ fn a_question_enters_anywhere_and_directories_may_die() {
     };
     Stopwatch::start().until(AGREED, "live records", look).unwrap();
 
-    // A whole domain is away: a search of all jobs names it, and has its ended jobs from a directory.
+    without_a_domain(&mut grid, jobs);
+}
+
+/// A whole domain is away: a search of all jobs names it, and has its ended jobs from a directory.
+fn without_a_domain(grid: &mut Grid, jobs: BTreeMap<String, usize>) {
     let ended = ended_of(&grid.sensors[1][0]);
     assert!(ended > 0);
-    indexed(&grid, "CERN", ended);
+    indexed(grid, "CERN", ended);
     grid.sensors[1].drain(..).for_each(|sensor| sensor.kill().unwrap());
     let (there, notes) = all_jobs(grid.sensors[0][1].host());
     let mut expected = jobs;

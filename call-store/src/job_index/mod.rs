@@ -1,8 +1,8 @@
 //! Index of the ended jobs of all domains: what a queue shows of each, for a directory.
 //!
 //! Shell. Rules: a job is one row, replaced when its domain states more; a page is stored with the position that it reaches,
-//! all or nothing, so reading goes on after a crash. If the space is used up, the oldest jobs of the domain with most are
-//! deleted. Not here: how a domain states jobs (`wire::api::job_index`), when it is asked.
+//! all or nothing, so reading goes on after a crash. If the space is used up, the oldest jobs of the domain that takes most
+//! are deleted. Not here: how a domain states jobs (`wire::api::job_index`), when it is asked.
 
 mod row;
 mod search;
@@ -17,7 +17,9 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::{Mutex, OnceCell, Semaphore, SemaphorePermit};
 use wire::api::UnixTime;
-use wire::api::job_index::{DirectoryJobs, DirectoryJobsParams, IndexPosition, IndexedDomain, JobIndexPage};
+use wire::api::job_index::{
+    DirectoryJobs, DirectoryJobsParams, IndexPosition, IndexedDomain, JobIndexPage, PAGE_JOBS_MAX,
+};
 use wire::api::jobs::Job;
 use wire::id::DomainName;
 use wire::time::Time;
@@ -26,13 +28,19 @@ use wire::time::Time;
 const MIGRATIONS: [(&str, &str); 1] = [("jobs", include_str!("schema_1_jobs.sql"))];
 
 /// Stores of a domain whose positions are known: its representatives.
-const POSITIONS_MAX: i64 = 64;
+const POSITIONS_MAX: i64 = wire::report::calls::POSITIONS_MAX as i64;
+
+/// Most characters of the name of a store.
+const STORE_LEN_MAX: usize = 16;
 
 /// Most queries that are read at a time; others wait.
 const READERS_MAX: usize = 2;
 
 /// Most jobs in one statement; SQLite allows 32,766 values.
 const JOBS_AT_ONCE: usize = 500;
+
+/// Approximate space of the jobs of one statement, in bytes.
+const BYTES_AT_ONCE: usize = 256 << 10;
 
 /// Most jobs of one number that are kept.
 const LIVES_MAX: u32 = 1_000;
@@ -96,18 +104,27 @@ impl JobIndex {
     }
 
     async fn take_page(&self, domain: &DomainName, page: &JobIndexPage, now: Time) -> Result<u64, Error> {
-        let jobs = page.jobs().ok_or(Error::Damaged)?;
+        let store = &page.reached.store;
+        let is_store = store.len() <= STORE_LEN_MAX && u64::from_str_radix(store, 16).is_ok();
+        if !is_store || page.ids.len() > PAGE_JOBS_MAX {
+            return Err(Error::Damaged);
+        }
         let mut writer = self.writer.lock().await;
         // After an error the connection is closed, and the next page opens another.
         let mut connection = match writer.take() {
             Some(connection) => connection,
             None => self.open_writer().await?,
         };
-        let mut deleted = self.make_room(&mut connection, jobs.len()).await?;
         let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
         let number = number_of(&mut change, domain).await?;
-        for jobs in jobs.chunks(JOBS_AT_ONCE) {
-            put(&mut change, number, jobs).await?;
+        let (mut deleted, mut jobs) = (0, page.jobs());
+        loop {
+            let jobs = chunk(&mut jobs)?;
+            if jobs.is_empty() {
+                break;
+            }
+            deleted += self.make_room(&mut change, &jobs).await?;
+            put(&mut change, (number, now), &jobs).await?;
         }
         reach(&mut change, number, &page.reached).await?;
         if page.is_end {
@@ -190,15 +207,14 @@ impl JobIndex {
         open_with(&self.path, self.pages_max, &MIGRATIONS).await
     }
 
-    /// Deletes the oldest jobs of the domain with most until a page has room.
-    async fn make_room(&self, connection: &mut SqliteConnection, jobs: usize) -> Result<u64, Error> {
-        // A job takes an eighth of a page at most, with its indexes.
-        let wanted = jobs as u64 / 8 + self.pages_max / 16;
+    /// Deletes the oldest jobs of the domain that takes most until these have room.
+    async fn make_room(&self, change: &mut SqliteConnection, jobs: &[Job]) -> Result<u64, Error> {
+        // Indexes have some of the texts again.
+        let sizes: usize = jobs.iter().map(row::size).sum();
+        let wanted = 2 * sizes as u64 / PAGE_LEN_BYTES + self.pages_max / 16;
         let mut deleted = 0;
-        while used_pages(connection).await?.saturating_add(wanted) > self.pages_max {
-            let mut change = connection.begin_with("BEGIN IMMEDIATE").await?;
-            let gone = delete_of_largest(&mut change).await?;
-            change.commit().await?;
+        while used_pages(change).await?.saturating_add(wanted) > self.pages_max {
+            let gone = delete_of_largest(change).await?;
             deleted += gone;
             if gone == 0 {
                 break;
@@ -219,11 +235,29 @@ async fn number_of(change: &mut SqliteConnection, domain: &DomainName) -> Result
         .await
 }
 
+/// Returns the next jobs of a page, for one statement; none after the last.
+fn chunk(jobs: &mut impl Iterator<Item = Option<Job>>) -> Result<Vec<Job>, Error> {
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    while chunk.len() < JOBS_AT_ONCE
+        && bytes < BYTES_AT_ONCE
+        && let Some(job) = jobs.next()
+    {
+        let job = job.ok_or(Error::Damaged)?;
+        bytes += row::size(&job);
+        chunk.push(job);
+    }
+    Ok(chunk)
+}
+
 /// Stores jobs of a domain, or replaces their rows.
-async fn put(change: &mut SqliteConnection, domain: i64, jobs: &[Job]) -> Result<(), sqlx::Error> {
+async fn put(
+    change: &mut SqliteConnection,
+    (domain, now): (i64, Time),
+    jobs: &[Job],
+) -> Result<(), sqlx::Error> {
     keep_earlier_lives(change, domain, jobs).await?;
     let mut sql = QueryBuilder::new(format!("INSERT INTO job ({}) ", row::WRITTEN));
-    sql.push_values(jobs, |mut values, job| push_values(&mut values, domain, job));
+    sql.push_values(jobs, |mut values, job| push_values(&mut values, domain, job, now));
     sql.push(" ON CONFLICT (id, domain) DO UPDATE SET ");
     sql.push(row::REPLACED);
     sql.build().execute(change).await.map(drop)
@@ -275,7 +309,7 @@ async fn delete_older(change: &mut SqliteConnection, than: Time) -> Result<u64, 
 }
 
 async fn delete_of_largest(change: &mut SqliteConnection) -> Result<u64, sqlx::Error> {
-    let largest = "SELECT number, jobs FROM domain ORDER BY jobs DESC LIMIT 1";
+    let largest = "SELECT number, jobs FROM domain WHERE jobs > 0 ORDER BY bytes DESC LIMIT 1";
     let Some((domain, jobs)) = sqlx::query_as::<_, (i64, i64)>(largest).fetch_optional(&mut *change).await?
     else {
         return Ok(0);

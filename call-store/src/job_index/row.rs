@@ -12,29 +12,36 @@ use wire::call::State;
 use wire::event::Outcome;
 use wire::time::Time;
 
-/// Most hosts that are stored of a job, and most characters of each text.
-const HOSTS_MAX: usize = 64;
-const TEXT_CHARS_MAX: usize = 512;
+/// What a row takes beside its texts, in bytes.
+const ROW_BYTES: usize = 200;
 
 /// Columns of [`push_values`], in its order.
 pub(super) const WRITTEN: &str = "domain, id, job, name, user, queue, outcome, reason, array_job, array_task, het_job, \
-    het_offset, submitted_us, started_us, ended_us, latest_us, hosts, nodes, tries";
+    het_offset, submitted_us, started_us, ended_us, latest_us, hosts, nodes, tries, size";
 
 /// What is replaced in the row of a job that is stored already.
 pub(super) const REPLACED: &str = "job = excluded.job, name = excluded.name, user = excluded.user, \
     queue = excluded.queue, outcome = excluded.outcome, reason = excluded.reason, array_job = excluded.array_job, \
     array_task = excluded.array_task, het_job = excluded.het_job, het_offset = excluded.het_offset, \
     submitted_us = excluded.submitted_us, started_us = excluded.started_us, ended_us = excluded.ended_us, \
-    latest_us = excluded.latest_us, hosts = excluded.hosts, nodes = excluded.nodes, tries = excluded.tries";
+    latest_us = excluded.latest_us, hosts = excluded.hosts, nodes = excluded.nodes, tries = excluded.tries, size = excluded.size";
 
 /// Columns of [`job_of`], in its order, of the tables named `j` and `d`.
 pub(super) const COLUMNS: &str = "d.name, j.id, j.job, j.name, j.user, j.queue, j.outcome, j.reason, j.array_job, \
     j.array_task, j.het_job, j.het_offset, j.submitted_us, j.started_us, j.ended_us, j.hosts, j.nodes, j.tries, \
     j.latest_us";
 
-/// The latest time of a job, in microseconds; zero if it has none.
-pub(super) fn latest_us(job: &Job) -> i64 {
-    job.submitted.max(job.started).max(job.ended).map_or(0, |time| time.0.micros())
+/// The latest time of a job, in microseconds, by which it is sorted and expires: now if it has none or one in the future.
+fn latest_us(job: &Job, now: Time) -> i64 {
+    let latest = job.submitted.max(job.started).max(job.ended);
+    latest.map_or(now, |time| time.0.min(now)).micros()
+}
+
+/// Approximate disk space of a job, in bytes.
+pub(super) fn size(job: &Job) -> usize {
+    let texts = [&job.id, &job.job, &job.name, &job.user, &job.queue, &job.reason, &job.array_job];
+    let texts = texts.into_iter().chain(&job.hosts);
+    ROW_BYTES + texts.map(|text| text.len() + 3).sum::<usize>()
 }
 
 /// The earliest time of a job, in microseconds; the smallest integer if it has none.
@@ -44,24 +51,25 @@ pub(super) fn earliest_us(job: &Job) -> i64 {
 }
 
 /// Adds the values of a job.
-pub(super) fn push_values(values: &mut Separated<'_, Sqlite, &'static str>, domain: i64, job: &Job) {
-    let outcome = job.outcome.map_or("", Outcome::as_str);
-    let course = [outcome, &job.reason, &job.array_job, &job.array_task, &job.het_job, &job.het_offset];
+pub(super) fn push_values(
+    values: &mut Separated<'_, Sqlite, &'static str>,
+    domain: i64,
+    job: &Job,
+    now: Time,
+) {
+    let outcome = job.outcome.map_or("", Outcome::as_str).to_owned();
+    let course = [&outcome, &job.reason, &job.array_job, &job.array_task, &job.het_job, &job.het_offset];
     values.push_bind(domain);
-    for text in [&*job.id, &job.job, &job.name, &job.user, &job.queue].into_iter().chain(course) {
-        values.push_bind(cut(text).to_owned());
+    for text in [&job.id, &job.job, &job.name, &job.user, &job.queue].into_iter().chain(course) {
+        values.push_bind(text.clone());
     }
     for time in [job.submitted, job.started, job.ended] {
         values.push_bind(time.map(|time| time.0.micros()));
     }
-    let hosts: Vec<&str> = job.hosts.iter().take(HOSTS_MAX).map(|host| cut(host)).collect();
-    values.push_bind(latest_us(job)).push_bind(json(&hosts));
+    let hosts: Vec<&str> = job.hosts.iter().map(String::as_str).collect();
+    values.push_bind(latest_us(job, now)).push_bind(json(&hosts));
     values.push_bind(job.nodes.map(u64::cast_signed)).push_bind(i64::from(job.tries));
-}
-
-/// The beginning of a text, as long as is stored.
-fn cut(text: &str) -> &str {
-    text.char_indices().nth(TEXT_CHARS_MAX).map_or(text, |(at, _)| &text[..at])
+    values.push_bind(i64::try_from(size(job)).unwrap_or(i64::MAX));
 }
 
 /// Returns the job of a row.

@@ -4,6 +4,8 @@ CREATE TABLE domain (
     name TEXT NOT NULL UNIQUE,
     -- Number of its jobs.
     jobs INTEGER NOT NULL DEFAULT 0,
+    -- Sum of their sizes.
+    bytes INTEGER NOT NULL DEFAULT 0,
     -- When the index last had all jobs of the domain.
     complete_us INTEGER
 ) STRICT;
@@ -39,7 +41,9 @@ CREATE TABLE job (
     -- JSON list.
     hosts TEXT NOT NULL,
     nodes INTEGER,
-    tries INTEGER NOT NULL
+    tries INTEGER NOT NULL,
+    -- Approximate space that it takes, in bytes.
+    size INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX job_by_id ON job (id, domain);
 CREATE INDEX job_by_time ON job (latest_us);
@@ -49,8 +53,11 @@ CREATE INDEX job_by_number ON job (job);
 CREATE INDEX job_by_array ON job (array_job) WHERE array_job <> '';
 
 CREATE TRIGGER job_added AFTER INSERT ON job BEGIN
-    UPDATE domain SET jobs = jobs + 1 WHERE number = NEW.domain;
+    UPDATE domain SET jobs = jobs + 1, bytes = bytes + NEW.size WHERE number = NEW.domain;
 END;
 CREATE TRIGGER job_gone AFTER DELETE ON job BEGIN
-    UPDATE domain SET jobs = jobs - 1 WHERE number = OLD.domain;
+    UPDATE domain SET jobs = jobs - 1, bytes = bytes - OLD.size WHERE number = OLD.domain;
+END;
+CREATE TRIGGER job_resized AFTER UPDATE OF size ON job WHEN NEW.size <> OLD.size BEGIN
+    UPDATE domain SET bytes = bytes + NEW.size - OLD.size WHERE number = NEW.domain;
 END;

@@ -93,6 +93,9 @@ fn sorted(mut jobs: Vec<Job>, order: CallOrder) -> Vec<Job> {
     jobs
 }
 
+/// Whether a job is found.
+type Fits = Box<dyn Fn(&Job) -> bool>;
+
 #[test]
 fn every_search_finds_what_fits_in_the_order_of_time() {
     let (_folder, index) = index(ROOM);
@@ -107,7 +110,7 @@ fn every_search_finds_what_fits_in_the_order_of_time() {
         }
         let text = |text: &str| Some(text.to_owned());
         let base = DirectoryJobsParams::default();
-        let searches: Vec<(DirectoryJobsParams, Box<dyn Fn(&Job) -> bool>)> = vec![
+        let searches: Vec<(DirectoryJobsParams, Fits)> = vec![
             (base.clone(), Box::new(|_| true)),
             (DirectoryJobsParams { user: text("ada"), ..base.clone() }, Box::new(|job| job.user == "ada")),
             (DirectoryJobsParams { id: text("slurm:17"), ..base.clone() }, Box::new(|job| job.job == "17")),
@@ -132,10 +135,7 @@ fn every_search_finds_what_fits_in_the_order_of_time() {
                 DirectoryJobsParams { on_host: text("wn9.b"), ..base.clone() },
                 Box::new(|job| job.hosts[1] == "wn9.b"),
             ),
-            (
-                DirectoryJobsParams { domain: text("b"), ..base.clone() },
-                Box::new(|job| job.domain == "b"),
-            ),
+            (DirectoryJobsParams { domain: text("b"), ..base.clone() }, Box::new(|job| job.domain == "b")),
             (
                 DirectoryJobsParams {
                     domain: text("a"),
@@ -249,5 +249,45 @@ fn a_domain_with_many_jobs_does_not_drive_out_those_of_others() {
             expired.take(&named("small"), &page("0000", 2, true, &[]), now()).await.unwrap();
         }
         assert!(expired.domains().await.unwrap().iter().all(|domain| domain.jobs == 0));
+    });
+}
+
+#[test]
+fn a_domain_with_long_texts_and_odd_times_harms_no_other() {
+    let (folder, index) = index(IndexLimit { bytes: 2 << 20, ..ROOM });
+    let mut rng = Rng::with_seed(3);
+    block_on(async {
+        let few: Vec<Job> = (1..=100).map(|number| job(&mut rng, number, 1)).collect();
+        index.take(&named("small"), &page("0000", 1, true, &few), now()).await.unwrap();
+        for chunk in 0..20_u64 {
+            let hosts = |job: u64| (0..64).map(move |host| format!("{job}-{host}-{}", "x".repeat(500)));
+            let long =
+                |number: u64| Job { hosts: hosts(number).collect(), ..job(&mut rng.clone(), number, 9) };
+            let long: Vec<Job> = (chunk * 50..chunk * 50 + 50).map(long).collect();
+            index.take(&named("hostile"), &page("0000", chunk, true, &long), now()).await.unwrap();
+        }
+        let domains = index.domains().await.unwrap();
+        assert_eq!(domains[1].jobs, 100, "{domains:?}");
+        assert!((10..60).contains(&domains[0].jobs), "{domains:?}");
+        assert!(std::fs::metadata(folder.path().join("jobs.db")).unwrap().len() <= 2 << 20);
+
+        let future = Job { ended: at(i64::MAX / 2), ..job(&mut rng, 5_000, 9) };
+        let none = Job { submitted: None, started: None, ended: None, ..job(&mut rng, 5_001, 9) };
+        index.take(&named("hostile"), &page("0000", 99, true, &[future, none]), now()).await.unwrap();
+        let later = now().plus(Duration::from_secs(60));
+        let last = Job { ended: at(later.micros() - 1), ..job(&mut rng, 5_002, 9) };
+        index.take(&named("small"), &page("0000", 2, true, &[last]), later).await.unwrap();
+        let newest = found(&index, &DirectoryJobsParams::default(), 200).await;
+        let ids: Vec<&str> = newest.iter().take(3).map(|job| job.id.as_str()).collect();
+        assert_eq!(ids, ["slurm:5002", "slurm:5001", "slurm:5000"], "a time in the future counts as now");
+
+        for store in ["", "elsewhere", "00000000000000000"] {
+            assert!(
+                index.take(&named("hostile"), &page(store, 1, true, &[]), later).await.is_err(),
+                "{store:?}"
+            );
+        }
+        let many = JobIndexPage { ids: vec![String::new(); 20_001], ..page("0000", 1, true, &[]) };
+        assert!(index.take(&named("hostile"), &many, later).await.is_err());
     });
 }

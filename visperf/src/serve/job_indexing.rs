@@ -15,7 +15,7 @@ use wire::api::job_index::JobIndexParams;
 use wire::id::DomainName;
 
 /// Timeout of a page.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Hops that are left to a question: a daemon that represents the domain no more forwards it.
 const HOPS: u8 = 1;

@@ -15,6 +15,13 @@ use std::collections::HashMap;
 /// Jobs of an answer by default.
 const LIMIT_DEFAULT: u64 = 100;
 
+/// Most jobs of a page of the index.
+pub const PAGE_JOBS_MAX: usize = 20_000;
+
+/// Most hosts of a job of the index, and most characters of each of its texts: the rest is left out.
+const HOSTS_MAX: usize = 64;
+const TEXT_CHARS_MAX: usize = 512;
+
 /// Get what follows in the index of the domain's ended jobs, for a directory: what a queue shows of each.
 ///
 /// A job follows again when more of it becomes known.
@@ -97,6 +104,7 @@ struct Texts {
 
 impl Texts {
     fn place(&mut self, text: &str) -> u32 {
+        let text = cut(text);
         if let Some(place) = self.places.get(text) {
             return *place;
         }
@@ -107,6 +115,11 @@ impl Texts {
     }
 }
 
+/// The beginning of a text, as long as the index has it.
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(TEXT_CHARS_MAX).map_or(text, |(at, _)| &text[..at])
+}
+
 impl JobIndexPage {
     /// Makes the page of these jobs.
     #[must_use]
@@ -115,7 +128,7 @@ impl JobIndexPage {
         texts.place("");
         let mut page = JobIndexPage { reached, is_end, ..JobIndexPage::default() };
         for job in jobs {
-            page.ids.push(job.id.clone());
+            page.ids.push(cut(&job.id).to_owned());
             page.jobs.push(texts.place(&job.job));
             page.names.push(texts.place(&job.name));
             page.users.push(texts.place(&job.user));
@@ -129,7 +142,7 @@ impl JobIndexPage {
             page.submitted.push(job.submitted);
             page.started.push(job.started);
             page.ended.push(job.ended);
-            page.hosts.push(job.hosts.iter().map(|host| texts.place(host)).collect());
+            page.hosts.push(job.hosts.iter().take(HOSTS_MAX).map(|host| texts.place(host)).collect());
             page.nodes.push(job.nodes);
             page.tries.push(job.tries);
         }
@@ -137,18 +150,18 @@ impl JobIndexPage {
         page
     }
 
-    /// Returns the jobs, without their domain; `None` if the lists do not fit each other.
-    #[must_use]
-    pub fn jobs(&self) -> Option<Vec<Job>> {
-        (0..self.ids.len()).map(|at| self.job(at)).collect()
+    /// Returns the jobs, without their domain, within the bounds of the index whatever the page has; `None` for one that the lists
+    /// do not fit.
+    pub fn jobs(&self) -> impl Iterator<Item = Option<Job>> {
+        (0..self.ids.len()).map(|at| self.job(at))
     }
 
     fn job(&self, at: usize) -> Option<Job> {
-        let text = |place: u32| self.texts.get(place as usize).cloned();
+        let text = |place: u32| Some(cut(self.texts.get(place as usize)?).to_owned());
         let of = |list: &[u32]| text(*list.get(at)?);
-        let id = self.ids.get(at)?.clone();
+        let id = cut(self.ids.get(at)?).to_owned();
         let outcome = of(&self.outcomes)?;
-        let hosts = self.hosts.get(at)?.iter().map(|place| text(*place));
+        let hosts = self.hosts.get(at)?.iter().take(HOSTS_MAX).map(|place| text(*place));
         Some(Job {
             product: id.split([':', '/']).next().unwrap_or_default().to_owned(),
             id,
@@ -325,12 +338,31 @@ mod tests {
         vec![first, other]
     }
 
+    fn of(page: &JobIndexPage) -> Option<Vec<Job>> {
+        page.jobs().collect()
+    }
+
     #[test]
     fn jobs_are_read_from_a_page_as_they_were() {
         let page = JobIndexPage::new(IndexPosition::default(), true, &jobs());
-        assert_eq!(page.jobs().as_deref(), Some(&*jobs()));
+        assert_eq!(of(&page).as_deref(), Some(&*jobs()));
         assert_eq!(page.texts.iter().filter(|text| *text == "relax").count(), 1, "each text once");
-        assert_eq!(JobIndexPage::default().jobs(), Some(Vec::new()));
+        assert_eq!(of(&JobIndexPage::default()), Some(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_long_is_cut_where_a_page_is_read_too() {
+        let long = "é".repeat(5_000);
+        let hosts = vec![long.clone(); 1_000];
+        let huge = Job { id: format!("slurm:{long}"), name: long.clone(), hosts, ..jobs().remove(0) };
+        let sent = JobIndexPage::new(IndexPosition::default(), true, std::slice::from_ref(&huge));
+        assert!(serde_json::to_vec(&sent).expect("JSON").len() < 5_000);
+        let mut page = JobIndexPage { hosts: vec![vec![0; 1_000]], ..sent };
+        page.texts.iter_mut().for_each(|text| text.push_str(&long));
+        page.ids[0].push_str(&long);
+        let job = of(&page).expect("a job").remove(0);
+        assert_eq!((job.hosts.len(), job.id.chars().count()), (64, 512));
+        assert!(job.hosts.iter().chain([&job.name, &job.user]).all(|text| text.chars().count() == 512));
     }
 
     #[test]
@@ -341,12 +373,12 @@ mod tests {
             JobIndexPage { hosts: vec![vec![99], vec![]], ..whole.clone() },
             JobIndexPage { texts: Vec::new(), ..whole.clone() },
         ];
-        damaged.iter().for_each(|page| assert_eq!(page.jobs(), None, "{page:?}"));
+        damaged.iter().for_each(|page| assert_eq!(of(page), None, "{page:?}"));
         let of_later = JobIndexPage {
             texts: whole.texts.iter().map(|text| text.replace("failed", "melted")).collect(),
             ..whole
         };
-        assert_eq!(of_later.jobs().map(|jobs| jobs[0].outcome), Some(Some(Outcome::Finished)));
+        assert_eq!(of(&of_later).map(|jobs| jobs[0].outcome), Some(Some(Outcome::Finished)));
     }
 
     #[test]
