@@ -26,7 +26,7 @@ pub(super) fn method(known: KnownCalls) -> Method {
 async fn answer(known: &KnownCalls, params: &JobIndexParams) -> Result<JobIndexPage, Fault> {
     let history = known.history.as_ref().ok_or_else(|| {
         Fault::not_found(
-            "calls are not stored here ([sensor] call_days and call_budget_mib of the configuration)",
+            "calls are not stored here ([sensor.history] of the configuration: call_days, call_budget_mib)",
         )
     })?;
     if params.reached.len() > POSITIONS_MAX {

@@ -182,6 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn the_socket_of_a_folder_is_in_it_or_where_its_daemon_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Where::of_folder(folder.path()).unwrap_err().contains("--state"));
+        let listen = format!("127.0.0.1:7317\n{}/run/elsewhere/sensor.sock\n", state_folder::SOCKET_MARK);
+        std::fs::write(folder.path().join(state_folder::LISTEN_FILE), listen).unwrap();
+        let written = Where::Local(PathBuf::from("/run/elsewhere/sensor.sock"));
+        assert_eq!(Where::of_folder(folder.path()), Ok(written));
+        let own = folder.path().join("sensor.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&own).unwrap();
+        assert_eq!(Where::of_folder(folder.path()), Ok(Where::Local(own)));
+    }
+
+    #[test]
     fn an_encrypted_door_needs_something_to_know_it_by_and_a_secret_no_other_user_may_read() {
         let folder = tempfile::tempdir().unwrap();
         let (empty, secret) = (folder.path().join("empty.pem"), folder.path().join("secret"));

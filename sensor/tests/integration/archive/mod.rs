@@ -107,6 +107,11 @@ async fn what_another_archive_does_not_give_is_asked_for_again() {
     site.start("store3", Some(config(LARGE, 2)));
     let has_failed = |site: &Site| site.state("store3").hosts.iter().any(|host| host.problem.is_some());
     site.until("a copy that failed", has_failed).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    for (host, archive) in HOSTS.iter().flat_map(|host| three[..2].iter().map(move |archive| (host, archive)))
+    {
+        assert!(!site.days(archive, host).is_empty(), "{archive} gives up {host}, which store3 has not yet");
+    }
     three[..2].iter().for_each(|archive| site.honest(archive));
     settled(&site, &three, &days).await;
 }
