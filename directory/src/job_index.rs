@@ -1,8 +1,8 @@
 //! Index of the ended jobs of all domains, which a directory reads from the representatives: a search finds the jobs of domains
 //! that do not answer, too.
 //!
-//! Rules: only domains that are registered now are asked, a few at a time; a page is on the disk before the next is asked for; a
-//! domain that cannot be asked holds up no other. Not here: the database (`call_store::job_index`), how a domain is asked (the
+//! Rules: only domains that are registered now are asked, a few at a time; pages are stored in
+//! their order, each whole or not at all; a domain that cannot be asked holds up no other. Not here: the database (`call_store::job_index`), how a domain is asked (the
 //! composing program).
 
 use crate::config::JobsConfig;
@@ -21,8 +21,9 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wire::api::job_index::{DirectoryJobs, DirectoryJobsParams, JobIndexPage, JobIndexParams};
+use wire::api::job_index::{DirectoryJobs, DirectoryJobsParams, IndexPosition, JobIndexPage, JobIndexParams};
 use wire::id::DomainName;
+use wire::report::calls::POSITIONS_MAX;
 
 /// Shortest time between two rounds: how far the index is behind.
 const ROUND_MIN: Duration = Duration::from_secs(10);
@@ -116,50 +117,55 @@ impl Indexing {
 
     /// Reads what follows in a domain.
     async fn read(&self, domain: &DomainName) {
-        let end = Instant::now() + TURN;
-        while Instant::now() < end {
-            match self.next_page(domain).await {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    if self.lock_problem().replace(error.to_string()).is_none() {
-                        tracing::error!(%error, "the index of jobs cannot be stored");
-                    }
-                    return;
-                }
+        let Err(error) = self.pages(domain, Instant::now() + TURN).await else { return };
+        if matches!(error, Error::Damaged) {
+            // The fault of the domain alone.
+            self.0.unanswered.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%domain, %error, "jobs of the domain are not in the index");
+        } else if self.lock_problem().replace(error.to_string()).is_none() {
+            tracing::error!(%error, "the index of jobs cannot be stored");
+        }
+    }
+
+    /// Stores what follows in a domain, page by page, until `end`; the next page is asked for while one is stored.
+    async fn pages(&self, domain: &DomainName, end: Instant) -> Result<(), Error> {
+        let mut reached = self.0.index.reached(domain).await?;
+        let mut next = self.ask(domain, &reached).await;
+        while let Some(page) = next {
+            let is_new = !reached.contains(&page.reached);
+            reached.retain(|at| at.store != page.reached.store);
+            reached.truncate(POSITIONS_MAX - 1);
+            reached.push(page.reached.clone());
+            // A page that reaches no further would follow for ever.
+            let is_more = is_new && !page.is_end && Instant::now() < end;
+            let following = async { if is_more { self.ask(domain, &reached).await } else { None } };
+            let (stored, following) = tokio::join!(self.store(domain, &page), following);
+            stored?;
+            next = following;
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, domain: &DomainName, reached: &[IndexPosition]) -> Option<JobIndexPage> {
+        let params = JobIndexParams { reached: reached.to_vec() };
+        match self.0.domains.page(domain, &params).await {
+            Ok(page) => Some(page),
+            Err(fault) => {
+                self.0.unanswered.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(%domain, %fault, "the domain does not state its jobs");
+                None
             }
         }
     }
 
-    /// Stores the next page of a domain; returns whether more follows.
-    async fn next_page(&self, domain: &DomainName) -> Result<bool, Error> {
-        let Shared { index, domains, .. } = &*self.0;
-        let reached = index.reached(domain).await?;
-        let page = match domains.page(domain, &JobIndexParams { reached: reached.clone() }).await {
-            Ok(page) => page,
-            Err(fault) => {
-                self.0.unanswered.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(%domain, %fault, "the domain does not state its jobs");
-                return Ok(false);
-            }
-        };
-        let is_new = !reached.contains(&page.reached);
-        match index.take(domain, &page, self.0.table.calendar()).await {
-            Ok(deleted) => self.0.deleted.fetch_add(deleted, Ordering::Relaxed),
-            // The fault of the domain alone.
-            Err(error @ Error::Damaged) => {
-                self.0.unanswered.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%domain, %error, "jobs of the domain are not in the index");
-                return Ok(false);
-            }
-            Err(error) => return Err(error),
-        };
+    async fn store(&self, domain: &DomainName, page: &JobIndexPage) -> Result<(), Error> {
+        let deleted = self.0.index.take(domain, page, self.0.table.calendar()).await?;
+        self.0.deleted.fetch_add(deleted, Ordering::Relaxed);
         self.0.pages.fetch_add(1, Ordering::Relaxed);
         if self.lock_problem().take().is_some() {
             tracing::info!("the index of jobs is stored again");
         }
-        // A page that reaches no further would follow for ever.
-        Ok(is_new && !page.is_end)
+        Ok(())
     }
 
     /// Searches the index.
@@ -222,14 +228,15 @@ mod tests {
     use crate::testing::{part, statement};
     use std::collections::BTreeMap;
     use wire::api::UnixTime;
-    use wire::api::job_index::IndexPosition;
     use wire::api::jobs::Job;
 
-    /// Domains, each with so many jobs; one that has none does not answer.
+    /// Domains, each with so many jobs; one that has none does not answer, and one with [`STUCK`] states always that more follows.
     struct MadeUp(BTreeMap<&'static str, u64>);
 
     /// Jobs of a page.
     const PAGE: u64 = 10;
+
+    const STUCK: u64 = 13;
 
     impl Domains for MadeUp {
         fn page<'a>(&'a self, domain: &'a DomainName, params: &'a JobIndexParams) -> Asked<'a> {
@@ -241,7 +248,7 @@ mod tests {
                 let job = |number: u64| Job { id: format!("slurm:{number}"), ended, ..Job::default() };
                 let listed: Vec<Job> = (from + 1..=key).map(job).collect();
                 let reached = IndexPosition { store: "00".to_owned(), key };
-                Ok(JobIndexPage::new(reached, key == jobs, &listed))
+                Ok(JobIndexPage::new(reached, key == jobs && jobs != STUCK, &listed))
             })
         }
     }
@@ -280,6 +287,15 @@ mod tests {
         let found = next.search(&DirectoryJobsParams { id, ..DirectoryJobsParams::default() }).await;
         let found: Vec<String> = found.expect("an answer").jobs.into_iter().map(|job| job.domain).collect();
         assert_eq!(found, ["a"]);
+    }
+
+    #[tokio::test]
+    async fn a_domain_that_states_for_ever_that_more_follows_ends_its_turn() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stuck = indexing(folder.path(), &[("a", STUCK), ("b", 5)]);
+        stuck.round().await;
+        assert_eq!(counts(&stuck).await, [("a".to_owned(), STUCK), ("b".to_owned(), 5)]);
+        assert_eq!(stuck.counters()[0].1, 4);
     }
 
     #[tokio::test]
