@@ -148,7 +148,11 @@ fn whose(job: &Job) -> String {
 }
 
 fn member(whole: &str, number: &str) -> String {
-    if whole.is_empty() { String::new() } else { clean(&format!("number {number} of {whole}")) }
+    match (whole, number) {
+        ("", _) => String::new(),
+        (whole, "") => clean(&format!("of {whole}")),
+        (whole, number) => clean(&format!("number {number} of {whole}")),
+    }
 }
 
 fn eligible(job: &Job, zone: &TimeZone) -> String {
