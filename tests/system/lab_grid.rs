@@ -190,18 +190,41 @@ fn without_a_domain(grid: &mut Grid, jobs: BTreeMap<String, usize>) {
     let ended = ended_of(&grid.sensors[1][0]);
     assert!(ended > 0);
     indexed(grid, "CERN", ended);
+    let newest = &grid.sensors[1][0].result("jobs.search", &json!({ "state": "ended", "limit": 1 })).unwrap();
+    let id = newest["jobs"][0]["id"].as_str().unwrap().to_owned();
     grid.sensors[1].drain(..).for_each(|sensor| sensor.kill().unwrap());
     let (there, notes) = all_jobs(grid.sensors[0][1].host());
     let mut expected = jobs;
     expected.insert("CERN".to_owned(), ended);
     assert_eq!(there, expected, "{notes}");
     assert!(notes.contains("CERN: ") && notes.contains("as the directory knew them"), "{notes}");
+
+    // Asked for that domain, or for one of its jobs, too.
+    let asked = grid.sensors[0][1].host();
+    for arguments in [["jobs", "--job", &id], ["job", "show", &id]] {
+        let arguments: Vec<&str> = arguments.into_iter().chain(["--domain", "CERN"]).collect();
+        let (page, notes) = printed(asked, &arguments);
+        assert!(page.contains(&id) && notes.contains("as the directory knew them"), "{page}{notes}");
+    }
 }
 
 /// The number of ended jobs of a sensor's domain.
 fn ended_of(member: &Daemon) -> usize {
     let answer = member.result("jobs.search", &json!({ "state": "ended" })).unwrap();
     usize::try_from(answer["total"].as_u64().unwrap()).unwrap()
+}
+
+/// What a command prints to a user of a host, and its notes.
+fn printed(host: &Host, arguments: &[&str]) -> (String, String) {
+    let state = state(host);
+    let command = || {
+        let mut command = program::command(program::visperf()?);
+        Ok(command.args(arguments).args(["--state", &state]).output()?)
+    };
+    let output = host.run(command).unwrap();
+    let [page, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(matches!(output.status.code(), Some(0 | 8)), "{notes}");
+    (page, notes)
 }
 
 /// Waits until every directory has so many jobs of a domain in its index.
@@ -240,10 +263,7 @@ fn jobs_of(grid: &Grid) -> BTreeMap<String, usize> {
 
 /// The number of jobs of each domain in a search of all domains on a host, and what it notes.
 fn all_jobs(host: &Host) -> (BTreeMap<String, usize>, String) {
-    let arguments = ["jobs", "--all-domains", "--json", "--limit", "100000", "--state", &state(host)];
-    let output = host.run(|| Ok(program::command(program::visperf()?).args(arguments).output()?)).unwrap();
-    let [rows, notes] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(matches!(output.status.code(), Some(0 | 8)), "{notes}");
+    let (rows, notes) = printed(host, &["jobs", "--all-domains", "--json", "--limit", "100000"]);
     let jobs: BTreeSet<(String, String)> = rows
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())

@@ -9,6 +9,7 @@ mod sorted;
 
 use crate::client::{Client, PATIENCE};
 use crate::command::calls::{call_or_number, note_end_of_past, outcomes, refuse_state_of_calls, states};
+use crate::command::known_jobs;
 use crate::command::pages::Pages;
 use crate::command::query::{LIMIT_MAX, note_missing, print_typed};
 use crate::exit::{Failure, Kind};
@@ -180,7 +181,7 @@ fn search(args: &Search) -> Result<(), Failure> {
     args.between.check()?;
     refuse_state_of_calls("jobs", &args.query.target)?;
     if args.all_domains {
-        return run_everywhere(args);
+        return print_found(args, everywhere::read(args)?);
     }
     let mut client = Client::new(&args.query.target);
     if args.follow {
@@ -188,9 +189,15 @@ fn search(args: &Search) -> Result<(), Failure> {
     }
     let about = args.whose.about();
     let pages = Pages::read(args.cursor.clone(), args.limit(), |cursor, limit| {
-        let answer = client.request(&params(args, cursor, limit), &about, PATIENCE);
-        answer.map_err(|error| client.explain(JobsSearchParams::METHOD, error))
-    })?;
+        client.request(&params(args, cursor, limit), &about, PATIENCE)
+    });
+    let pages = match (pages, &args.whose.domain) {
+        (Ok(pages), _) => pages,
+        (Err(error), Some(domain)) if known_jobs::is_away(&error) && args.cursor.is_none() => {
+            return print_found(args, everywhere::of_away(args, domain, error)?);
+        }
+        (Err(error), _) => return Err(client.explain(JobsSearchParams::METHOD, error)),
+    };
     let shown = pages.items.len() as u64;
     let left_out = match args.sorted_there() {
         Some(amount) => below(amount, shown, pages.last.total, pages.last.total_is_more),
@@ -266,9 +273,9 @@ fn id_and_number(job: Option<&str>) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Print the jobs of all domains.
-fn run_everywhere(args: &Search) -> Result<(), Failure> {
-    let everywhere::Found { items, total, is_more, missing, unheard } = everywhere::read(args)?;
+/// Print jobs of several domains, or of one that does not answer.
+fn print_found(args: &Search, found: everywhere::Found) -> Result<(), Failure> {
+    let everywhere::Found { items, total, is_more, missing, unheard } = found;
     let shown = items.len() as u64;
     print(args, items)?;
     if let Some(amount) = args.sorted_there() {

@@ -29,6 +29,7 @@ mod job;
 mod jobs;
 mod join;
 mod key;
+mod known_jobs;
 mod membership;
 mod metrics;
 mod modules;

@@ -5,7 +5,9 @@
 use super::OneJob;
 use super::curves::{self, Wanted};
 use crate::client::{Client, PATIENCE};
-use crate::exit::Failure;
+use crate::command::calls::call_or_number;
+use crate::command::known_jobs;
+use crate::exit::{Failure, Kind};
 use crate::harmless::clean;
 use crate::output::event_lines::EventLines;
 use crate::output::job_curves::print_bars;
@@ -13,9 +15,11 @@ use crate::output::job_page::print_job;
 use crate::output::{Color, Output, note, times};
 use ::client::typed::Answered;
 use jiff::tz::TimeZone;
+use serde_json::json;
 use wire::api::Request;
 use wire::api::events::{DomainEventsParams, EventsParams};
-use wire::api::jobs::JobRecord;
+use wire::api::job_index::DirectoryJobsParams;
+use wire::api::jobs::{JobParams, JobRecord};
 
 /// Most events of the job that are printed.
 const EVENTS_MAX: u64 = 200;
@@ -37,18 +41,49 @@ pub(crate) struct Args {
 /// If no daemon is reached, or it answers with a fault.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let mut client = Client::new(&args.of.query.target);
-    let Answered { raw, typed: record } = args.of.ask(&mut client)?;
+    let (Answered { raw, typed: record }, known) = record(args, &mut client)?;
     let mut output = args.of.query.width.output();
     if args.of.query.json {
         output.json(&raw)?;
-        return output.flush();
+    } else {
+        print_job(&record, &TimeZone::system(), times::now(), &mut output)?;
+        if !record.job.is_reduced {
+            print_curves(args, &record, &mut output)?;
+            print_events(&mut client, args, &record, &mut output)?;
+        }
     }
-    print_job(&record, &TimeZone::system(), times::now(), &mut output)?;
-    if !record.job.is_reduced {
-        print_curves(args, &record, &mut output)?;
-        print_events(&mut client, args, &record, &mut output)?;
+    output.flush()?;
+    let Some(known) = known else { return Ok(()) };
+    note(&clean(&known));
+    Err(Failure::Printed(Kind::HostAway))
+}
+
+/// Asks for the job. Of a domain that does not answer it is what a directory knows, and a sentence that says so.
+fn record(args: &Args, client: &mut Client) -> Result<(Answered<JobRecord>, Option<String>), Failure> {
+    let OneJob { whose, job, .. } = &args.of;
+    let error = match client.request(&JobParams { job: job.clone() }, &whose.about(), PATIENCE) {
+        Ok(answer) => return Ok((answer, None)),
+        Err(error) => error,
+    };
+    let Some(domain) = whose.domain.as_ref().filter(|_| known_jobs::is_away(&error)) else {
+        return Err(client.explain(JobParams::METHOD, error));
+    };
+    let (id, number) = call_or_number(None, Some(job));
+    let search = DirectoryJobsParams { id, job: number, ..DirectoryJobsParams::default() };
+    let (pages, known) = known_jobs::of_domain(client, domain, Some(&search), 2);
+    let found = pages.map(|pages| pages.items).unwrap_or_default();
+    match <[_; 1]>::try_from(found) {
+        Ok([(job, raw)]) => {
+            let typed = JobRecord { job, ..JobRecord::default() };
+            let answer = Answered { raw: json!({ "job": raw }), typed };
+            Ok((answer, Some(format!("{domain}: {error}; {known}"))))
+        }
+        Err(several) if !several.is_empty() => Err(Failure::Failed(format!(
+            "{error}; a directory knows several jobs with this number: visperf jobs --domain {} --job {job}",
+            wire::shell::quoted(domain)
+        ))),
+        Err(_) => Err(error.into()),
     }
-    output.flush()
 }
 
 /// Print what it used over time, of the hosts that answer, and of others from archives.

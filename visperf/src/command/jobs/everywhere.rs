@@ -6,19 +6,17 @@
 use super::{Search, params};
 use crate::client::{Client, PATIENCE};
 use crate::command::at_once::ask_each;
+use crate::command::known_jobs;
 use crate::command::pages::Pages;
 use crate::exit::Failure;
-use crate::output::times::now;
 use ::client::Error;
 use ::client::typed::About;
 use serde_json::Value;
 use std::cmp::Reverse;
 use wire::api::directory::DomainsParams;
-use wire::api::job_index::{DirectoryJobsParams, IndexedDomain};
+use wire::api::job_index::DirectoryJobsParams;
 use wire::api::jobs::{Job, Jobs, JobsSearchParams};
 use wire::api::{Request, UnixTime};
-use wire::shown::age;
-use wire::time::Time;
 
 /// Most domains that are asked.
 const DOMAINS_MAX: u64 = 10_000;
@@ -74,41 +72,27 @@ pub(super) fn read(args: &Search) -> Result<Found, Failure> {
     }
 }
 
+/// Returns what a directory knows of the one domain that is asked, which does not answer.
+///
+/// # Errors
+/// Why it does not, if nothing is known.
+pub(super) fn of_away(args: &Search, domain: &str, error: Error) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    add_indexed(args, &[(domain.to_owned(), error.to_string())], &mut found);
+    if found.items.is_empty() { Err(error.into()) } else { Ok(found) }
+}
+
 /// Adds the jobs of domains that did not answer, as the index of a directory has them.
 fn add_indexed(args: &Search, away: &[(String, String)], found: &mut Found) {
     let search = DirectoryJobsParams::of(&params(args, None, 0));
     let mut client = Client::new(&args.query.target);
     for (name, error) in away {
-        let mut indexed = |search: &DirectoryJobsParams| {
-            Pages::read(None, args.limit(), |cursor, limit| {
-                let search =
-                    DirectoryJobsParams { domain: Some(name.clone()), limit, cursor, ..search.clone() };
-                client.request(&search, &About::default(), PATIENCE)
-            })
-        };
-        // Without an index it is as if that did not have the domain.
-        let pages = search.as_ref().and_then(|search| indexed(search).ok());
-        let known = pages.as_ref().and_then(|pages| pages.last.domains.first());
-        found.missing.push(format!("{name}: {error}; {}", known_of(known, now())));
+        let (pages, known) = known_jobs::of_domain(&mut client, name, search.as_ref(), args.limit());
+        found.missing.push(format!("{name}: {error}; {known}"));
         if let Some(Pages { items, last, .. }) = pages {
             found.total += items.len() as u64;
             found.is_more |= last.next.is_some();
             found.items.extend(items);
-        }
-    }
-}
-
-/// What the index has of a domain.
-fn known_of(domain: Option<&IndexedDomain>, now: Time) -> String {
-    match domain {
-        None => "its jobs are missing".to_owned(),
-        Some(IndexedDomain { complete: Some(complete), .. }) => format!(
-            "its ended jobs are printed as the directory knew them {} ago; those that wait or run are missing",
-            age(now.since(complete.0).as_secs_f64())
-        ),
-        Some(_) => {
-            "of its ended jobs only those are printed that the directory has so far; others are missing"
-                .to_owned()
         }
     }
 }
@@ -151,6 +135,7 @@ fn sort(items: &mut [(Job, Value)], is_oldest_first: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::time::Time;
 
     #[test]
     fn jobs_of_several_domains_are_in_one_order() {
@@ -169,11 +154,6 @@ mod tests {
         };
         sort(&mut items, false);
         assert_eq!(order(&items), ["b1", "b2", "a1", "a2"]);
-        let complete = Some(UnixTime(Time::from_micros(40_000_000)));
-        let known = IndexedDomain { complete, ..IndexedDomain::default() };
-        let text = known_of(Some(&known), Time::from_micros(220_000_000));
-        assert!(text.contains("as the directory knew them 3m ago"), "{text}");
-        assert!(known_of(None, Time::default()).contains("are missing"));
         sort(&mut items, true);
         assert_eq!(order(&items), ["a2", "a1", "b2", "b1"]);
     }
