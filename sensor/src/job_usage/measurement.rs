@@ -2,7 +2,7 @@
 //!
 //! Pure. Rules: a counter of a process counts from the moment at which it served the job, which is its start unless
 //! it served another one; what ended processes used is added up once. Where the job has a control group of its own,
-//! CPU time and memory are those of the group, as far as it has seen more. Without one, the most memory is the largest
+//! CPU time and memory are those of the group, as far as it has seen more, and once it was read. Without one, the most memory is the largest
 //! sum over the processes at a sweep, or that of one process which the kernel states at its end, if that is more.
 //! Not here: which processes there are (`meter`).
 
@@ -122,10 +122,16 @@ pub struct GroupReading {
     /// Memory of the moment.
     #[serde(skip)]
     pub memory: Option<u64>,
+    /// Memory that it may have at most.
+    #[serde(skip)]
+    pub limit: Option<u64>,
+    /// When it was read, in nanoseconds since boot.
+    #[serde(skip)]
+    pub read_ns: u64,
 }
 
 impl GroupReading {
-    /// The newer of two readings: each amount only grows, except memory, which is that of `other`.
+    /// The newer of two readings: each amount only grows, except memory and limit, which are those of `other`.
     #[must_use]
     pub fn newest(self, other: GroupReading) -> GroupReading {
         GroupReading {
@@ -135,8 +141,19 @@ impl GroupReading {
             memory_kills: self.memory_kills.max(other.memory_kills),
             throttled_us: self.throttled_us.max(other.throttled_us),
             memory: other.memory.or(self.memory),
+            limit: other.limit.or(self.limit),
+            read_ns: self.read_ns.max(other.read_ns),
         }
     }
+}
+
+/// Processes of a job that ended after its control group was last read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unread {
+    /// When the last one ended, in nanoseconds since boot.
+    end_ns: u64,
+    /// The most memory of one of them, in bytes.
+    peak_bytes: u64,
 }
 
 /// Measurement of a job.
@@ -174,6 +191,8 @@ pub struct Measurement {
     pub lacks_io: bool,
     pub group: GroupReading,
     pub failures: Failures,
+    #[serde(skip)]
+    pub unread: Unread,
 }
 
 impl Measurement {
@@ -183,9 +202,37 @@ impl Measurement {
         self.peak_rss_bytes = self.peak_rss_bytes.max(self.rss_bytes);
         self.peak_threads = self.peak_threads.max(self.threads);
         #[expect(clippy::cast_precision_loss, reason = "a mean")]
-        let bytes = self.rss_bytes as f64;
+        let bytes = self.group.memory.unwrap_or(self.rss_bytes) as f64;
         self.byte_secs += bytes * secs;
         self.secs += secs;
+    }
+
+    /// Takes in what was read of the control group.
+    pub fn read_group(&mut self, reading: GroupReading) {
+        // Of a group that is being removed some files are gone.
+        let read_ns = if reading.peak_memory.is_some() { reading.read_ns } else { 0 };
+        self.group = self.group.newest(GroupReading { read_ns, ..reading });
+        if self.unread.end_ns <= read_ns {
+            self.unread = Unread::default();
+        }
+    }
+
+    /// Takes in the most memory that a process had, which ended at this time in nanoseconds since boot.
+    pub fn process_peak(&mut self, end_ns: u64, peak_bytes: u64) {
+        self.peak_rss_bytes = self.peak_rss_bytes.max(peak_bytes);
+        if end_ns > self.group.read_ns {
+            let Unread { end_ns: before_ns, peak_bytes: before } = self.unread;
+            self.unread = Unread { end_ns: before_ns.max(end_ns), peak_bytes: before.max(peak_bytes) };
+        }
+    }
+
+    /// The most memory. The middleware removes a control group soon after the last process; if that was before it was read
+    /// again, the most memory of a process that ended since counts, too, as far as the limit allows.
+    fn peak_memory(&self) -> u64 {
+        let GroupReading { peak_memory, limit, .. } = self.group;
+        peak_memory.map_or(self.peak_rss_bytes, |peak| {
+            peak.max(self.unread.peak_bytes.min(limit.unwrap_or(u64::MAX)))
+        })
     }
 
     /// The measurement as a point of its series; `total` must have been set.
@@ -223,11 +270,13 @@ impl Measurement {
         let io = |amount: u64| (!self.lacks_io).then_some(amount);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a mean of bytes")]
         let mean = (self.secs > 0.0).then(|| (self.byte_secs / self.secs) as u64);
+        let peak = self.peak_memory();
         let all = [
             (Figure::CpuTime, Some(self.cpu_us())),
             (Figure::SystemTime, Some((total.system_ns / 1000).max(group.system_us.unwrap_or(0)))),
-            (Figure::PeakMemory, Some(group.peak_memory.unwrap_or(self.peak_rss_bytes))),
-            (Figure::MeanMemory, mean),
+            (Figure::PeakMemory, Some(peak)),
+            // Before the group was first read, the moment had the sum over the processes.
+            (Figure::MeanMemory, mean.map(|mean| mean.min(peak))),
             (Figure::Processes, Some(self.processes)),
             (Figure::PeakThreads, Some(self.peak_threads)),
             (Figure::MinorFaults, Some(total.minor_faults)),
@@ -276,6 +325,28 @@ mod tests {
             (Some(7000), Some(120))
         );
         assert_eq!(measured.by(), MeasuredBy::ControlGroup);
+        assert_eq!(of(&measured, Figure::MeanMemory), Some(120), "no more than the peak");
+        measured.group.memory = Some(60);
+        (0..2).for_each(|_| measured.moment(Time::default(), 1.0));
+        assert_eq!(of(&measured, Figure::MeanMemory), Some(120));
+        (0..4).for_each(|_| measured.moment(Time::default(), 1.0));
+        assert_eq!(of(&measured, Figure::MeanMemory), Some(95), "of 400 and six times 60");
+        let reading = |read_ns: u64, peak: u64| {
+            let (limit, peak_memory) = (Some(500), Some(peak));
+            GroupReading { read_ns, limit, peak_memory, ..GroupReading::default() }
+        };
+        measured.read_group(reading(10, 120));
+        measured.process_peak(9, 400);
+        assert_eq!(of(&measured, Figure::PeakMemory), Some(120), "the group was read after its end");
+        measured.process_peak(11, 400);
+        assert_eq!(of(&measured, Figure::PeakMemory), Some(400));
+        measured.process_peak(12, 700);
+        assert_eq!(of(&measured, Figure::PeakMemory), Some(500), "the limit");
+        measured.read_group(reading(11, 130));
+        measured.read_group(GroupReading { read_ns: 13, ..GroupReading::default() });
+        assert_eq!(of(&measured, Figure::PeakMemory), Some(500), "the last one ended later");
+        measured.read_group(reading(14, 130));
+        assert_eq!(of(&measured, Figure::PeakMemory), Some(130));
         measured.lacks_io = true;
         assert_eq!(of(&measured, Figure::ReadBytes), None);
     }

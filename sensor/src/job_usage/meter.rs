@@ -171,6 +171,8 @@ struct Running {
     places: Vec<Option<ProcessKey>>,
     /// Number of the next ended process.
     lives_next: Option<u64>,
+    /// Number of the next ended process that was not seen between two sweeps.
+    ended_next: Option<u64>,
     /// Number of the next freed process.
     freed_next: Option<u64>,
     /// Processes that ended.
@@ -181,6 +183,8 @@ struct Running {
     ended_order: VecDeque<(u64, ProcessKey)>,
     /// When the last sweep was, in nanoseconds since boot.
     last_ns: Option<u64>,
+    /// Jobs whose control groups are to be read at once: they may be gone soon.
+    urgent: BTreeSet<u64>,
     /// Claims of each user in the minute.
     claims: BTreeMap<u32, u32>,
     minute: u64,
@@ -206,7 +210,7 @@ impl Meter {
     /// Adds what was read of the control group of a job.
     pub fn read_group(&mut self, key: &JobKey, reading: GroupReading) {
         if let Some(job) = self.numbers.get(key).and_then(|number| self.jobs.get_mut(number)) {
-            job.measured.group = job.measured.group.newest(reading);
+            job.measured.read_group(reading);
         }
     }
 
@@ -214,6 +218,24 @@ impl Meter {
     pub fn with_groups(&self) -> impl Iterator<Item = (&JobKey, &Arc<job_names::ControlGroups>)> {
         let with = self.jobs.values().filter(|job| !job.groups.paths.is_empty());
         with.map(|job| (&job.key, &job.groups))
+    }
+
+    /// Takes in the ends of processes between two sweeps: the next one counts them, but control groups may be gone then.
+    pub fn ended_between(&mut self, view: &View) {
+        let next = view.lives.next();
+        let from = self.running.ended_next.replace(next).unwrap_or(next);
+        let (lives, _) = view.lives.since(from);
+        let jobs = lives.filter_map(|life| self.members.get(&life.key)).map(|member| member.job);
+        self.running.urgent.extend(jobs);
+    }
+
+    /// Takes the jobs whose control groups are to be read at once, and the paths of these: they have become known, or a
+    /// process of the job has ended, perhaps the last one, and the middleware removes them then.
+    pub fn take_urgent(&mut self) -> Vec<(JobKey, Arc<job_names::ControlGroups>)> {
+        let urgent = std::mem::take(&mut self.running.urgent);
+        let jobs = urgent.iter().filter_map(|number| self.jobs.get(number));
+        let with = jobs.filter(|job| !job.groups.paths.is_empty());
+        with.map(|job| (job.key.clone(), Arc::clone(&job.groups))).collect()
     }
 
     /// The points of all jobs that run, at the moment of the last sweep.

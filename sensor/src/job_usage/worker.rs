@@ -4,7 +4,7 @@
 //! up to a bound, and the trouble is shown. A line is on disk before the state without its measurement. The thread may
 //! hang on a directory of users, so the end of the sensor does not wait for it without end.
 
-use super::control_group;
+use super::control_group::{self, Extent};
 use super::measurement::GroupReading;
 use super::meter::{JobKey, Meter, Now, Report};
 use super::usage_log::{self, LEN_MAX_BYTES, Line, NAME};
@@ -13,7 +13,7 @@ use crate::history::writing::calendar;
 use crate::job_series::log::{self, SeriesLog};
 use crate::job_series::piece::{Point, Whose};
 use crate::own_log::OwnLog;
-use crate::process::boot_time::boot_id;
+use crate::process::boot_time::{boot_id, boot_ns};
 use crate::process::details::Users;
 use crate::process::source::View;
 use crate::process::tap::Tap;
@@ -22,6 +22,7 @@ use crate::serving::job_names::ControlGroups;
 use crate::serving::watch;
 use daemon::{state_file, state_folder};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -51,6 +52,10 @@ const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// How often the sampling thread says which control groups are to be read, in nanoseconds.
 const WANTED_EVERY_NS: u64 = 500_000_000;
+
+/// How soon after each other control groups that may be gone soon are read, in nanoseconds: Slurm removes them a tenth of a
+/// second after the end of a job.
+const URGENT_EVERY_NS: u64 = 50_000_000;
 
 /// How often the state is stored while jobs run, in nanoseconds.
 const STORE_EVERY_NS: u64 = 30_000_000_000;
@@ -122,9 +127,11 @@ struct Shared {
 /// Control groups to read, and what was read of them.
 #[derive(Default)]
 struct Groups {
-    wanted: Vec<(JobKey, Arc<ControlGroups>)>,
+    wanted: BTreeMap<JobKey, (Arc<ControlGroups>, Extent)>,
     read: Vec<(JobKey, GroupReading)>,
     asked_ns: u64,
+    /// When groups were last asked for that may be gone soon.
+    urgent_ns: u64,
 }
 
 /// Creates the measurement of jobs with its state below the sensor's folder.
@@ -218,15 +225,16 @@ impl Tap for UsageTap {
         let now = Now { boot_ns: view.table.sweep().begin_ns, time: calendar() };
         let (news, lost) = self.serving.take_news();
         self.shared.lost.fetch_add(lost, Ordering::Relaxed);
-        self.exchange_groups(now);
+        self.take_read_groups();
         let reports = self.meter.sweep(view, news, now);
+        let is_urgent = self.ask_for_groups(now);
         self.waiting.extend(reports);
         let is_due = match self.meter.is_idle() {
             true => self.is_stored,
             false => now.boot_ns >= self.store_at_ns,
         };
         let points = self.points(now);
-        if is_due || !self.waiting.is_empty() || !points.is_empty() {
+        if is_due || is_urgent || !self.waiting.is_empty() || !points.is_empty() {
             self.hand_over(is_due, points);
         }
         if is_due {
@@ -234,6 +242,14 @@ impl Tap for UsageTap {
         }
         self.shared.measured.store(self.meter.count() as u64, Ordering::Relaxed);
         self.shared.refused.store(self.meter.refused_total(), Ordering::Relaxed);
+    }
+
+    fn drained(&mut self, view: &View) {
+        self.meter.ended_between(view);
+        self.take_read_groups();
+        if self.ask_for_urgent_groups() {
+            self.hand_over(false, Vec::new());
+        }
     }
 }
 
@@ -269,18 +285,41 @@ impl UsageTap {
         }
     }
 
-    /// Takes what was read of control groups, and says which ones are to be read.
-    fn exchange_groups(&mut self, now: Now) {
+    /// Takes what was read of control groups.
+    fn take_read_groups(&mut self) {
         // The worker holds it for a moment only; else the next sweep does it.
         let Ok(mut groups) = self.shared.groups.try_lock() else { return };
         for (key, reading) in std::mem::take(&mut groups.read) {
             self.meter.read_group(&key, reading);
         }
+    }
+
+    /// Says which control groups are to be read at times; returns whether some of them may be gone soon.
+    fn ask_for_groups(&mut self, now: Now) -> bool {
+        let Ok(mut groups) = self.shared.groups.try_lock() else { return false };
         if now.boot_ns.saturating_sub(groups.asked_ns) >= WANTED_EVERY_NS {
             groups.asked_ns = now.boot_ns;
+            let before = std::mem::take(&mut groups.wanted);
+            let extent = |key| before.get(key).map_or(Extent::Job, |(_, extent)| *extent);
             let with_groups = self.meter.with_groups();
-            groups.wanted = with_groups.map(|(key, paths)| (key.clone(), Arc::clone(paths))).collect();
+            let wanted = with_groups.map(|(key, paths)| (key.clone(), (Arc::clone(paths), extent(key))));
+            groups.wanted = wanted.collect();
         }
+        if now.boot_ns.saturating_sub(groups.urgent_ns) < URGENT_EVERY_NS {
+            return false;
+        }
+        groups.urgent_ns = now.boot_ns;
+        drop(groups);
+        self.ask_for_urgent_groups()
+    }
+
+    /// Says which control groups are to be read as they may be gone soon; returns whether there are some.
+    fn ask_for_urgent_groups(&mut self) -> bool {
+        let Ok(mut groups) = self.shared.groups.try_lock() else { return false };
+        let urgent = self.meter.take_urgent();
+        let is_some = !urgent.is_empty();
+        groups.wanted.extend(urgent.into_iter().map(|(key, paths)| (key, (paths, Extent::Whole))));
+        is_some
     }
 }
 
@@ -368,10 +407,16 @@ impl Worker {
     fn read_groups(&self) {
         let wanted = std::mem::take(&mut locked(&self.shared.groups).wanted);
         let root = Path::new(CONTROL_GROUPS);
-        let read = wanted.into_iter().map(|(key, groups)| (key, control_group::read(root, &groups)));
-        let read: Vec<_> = read.filter(|(_, reading)| *reading != GroupReading::default()).collect();
+        let mut read = Vec::new();
+        for (key, (groups, extent)) in wanted {
+            let read_ns = boot_ns();
+            let reading = control_group::read(root, &groups, extent);
+            if reading != GroupReading::default() {
+                read.push((key, GroupReading { read_ns, ..reading }));
+            }
+        }
         if !read.is_empty() {
-            locked(&self.shared.groups).read = read;
+            locked(&self.shared.groups).read.extend(read);
         }
     }
 }

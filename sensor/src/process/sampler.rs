@@ -124,7 +124,11 @@ impl Shared {
         loop {
             match ticker.next(Some(DRAIN_AFTER)) {
                 Next::Stop => return,
-                Next::Paused => source.drain(&mut locked(&self.view)),
+                Next::Paused => {
+                    let mut view = locked(&self.view);
+                    source.drain(&mut view);
+                    taps.iter_mut().for_each(|tap| tap.drained(&view));
+                }
                 Next::Sweep(now) => {
                     sweeps_total += 1;
                     let slipped_total = ticker.slipped_total();

@@ -66,12 +66,12 @@ impl Meter {
             let counters = before.counters.newest(Counters::from(&freed.usage));
             let peak_bytes = freed.peak_rss_kib.saturating_mul(1024);
             ended.reading = Some(Reading { counters, rss_bytes: peak_bytes, ..before });
-            let more = counters.since(before.counters);
+            let (more, end_ns) = (counters.since(before.counters), ended.end_ns);
             let more = if ended.has_parent { more.without_io() } else { more };
             if let Some(job) = ended.job.and_then(|number| self.job_of(number)) {
                 job.measured.missed -= u64::from(was_missed && job.measured.missed > 0);
                 job.measured.ended = job.measured.ended.plus(more);
-                job.measured.peak_rss_bytes = job.measured.peak_rss_bytes.max(peak_bytes);
+                job.measured.process_peak(end_ns, peak_bytes);
             }
         }
     }
@@ -145,7 +145,10 @@ impl Meter {
         }
         self.members.insert(process, member);
         let (started, reading) = (now.time_of(process.start_ns), member.last);
-        let Some(job) = self.job_of(member.job) else { return };
+        let Some(job) = self.jobs.get_mut(&member.job) else { return };
+        if job.measured.processes == 0 {
+            self.running.urgent.insert(member.job);
+        }
         job.idle_since_ns = None;
         let measured = &mut job.measured;
         measured.live += 1;
@@ -195,7 +198,8 @@ impl Meter {
         self.running.remember(process, ended, now);
         let used = last.since(member.base);
         let used = if has_parent { used.without_io() } else { used };
-        if let Some(job) = self.job_of(member.job) {
+        if let Some(job) = self.jobs.get_mut(&member.job) {
+            self.running.urgent.insert(member.job);
             job.replace(member.last, Reading::default());
             job.measured.ended = job.measured.ended.plus(used);
             job.measured.until = job.measured.until.max(now.time_of(end_ns));
