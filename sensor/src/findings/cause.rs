@@ -10,13 +10,17 @@ use super::failed_process;
 use super::job_end::{JobEnd, signal_text, status_text};
 use wire::api::findings::{Finding, FindingKind};
 use wire::api::jobs::Job;
+use wire::call::failed_process::FailedProcess;
 use wire::call::job::Fact;
-use wire::call::usage::{Figure, Usage};
+use wire::call::usage::{Figure, MeasuredBy, Usage};
 use wire::event::Outcome;
 use wire::shown::{age, count, tenths, whole_bytes};
 
 /// Reasons that say no more than that a job failed.
 const SAYS_NOTHING: [&str; 5] = ["NonZeroExitCode", "None", "RaisedSignal", "JobFailed", "Failed"];
+
+/// The signal that ends a process at once (signal(7)).
+pub(super) const SIGKILL: u8 = 9;
 
 pub(super) fn of(known: &Known<'_>, thresholds: &Thresholds) -> Vec<Finding> {
     let Some(outcome) = known.job.outcome else { return Vec::new() };
@@ -134,13 +138,15 @@ fn out_of_memory(known: &Known<'_>, thresholds: &Thresholds) -> Option<Finding> 
     let killed: Vec<&&Usage> =
         known.usages.iter().filter(|usage| usage.figure(Figure::MemoryKills) > Some(0)).collect();
     let is_stated = job.product_state.starts_with("OUT_OF_ME") || is_of_memory(&job.reason);
+    let killed = if killed.is_empty() && !is_stated { full(known) } else { killed };
     if killed.is_empty() && !is_stated {
         return None;
     }
     let kills: u64 = killed.iter().filter_map(|usage| usage.figure(Figure::MemoryKills)).sum();
     let hosts: Vec<String> = killed.iter().map(|usage| usage.host.to_string()).collect();
     let how = match kills {
-        0 => "Its memory was used up, as the middleware states".to_owned(),
+        0 if is_stated => "Its memory was used up, as the middleware states".to_owned(),
+        0 => format!("A process of it on {} was killed while its memory was used up", hosts.join(", ")),
         1 => format!("The kernel killed a process of it on {}, as its memory was used up", hosts.join(", ")),
         many => {
             format!(
@@ -163,6 +169,22 @@ fn out_of_memory(known: &Known<'_>, thresholds: &Thresholds) -> Option<Finding> 
     let threshold = value.map(|_| thresholds.memory_near_limit);
     let events = killed.iter().map(|usage| usage.line.event.to_string()).collect();
     Some(Finding { value, threshold, hosts, events, ..found })
+}
+
+/// The usages of hosts whose memory was used up.
+fn full<'a>(known: &'a Known<'_>) -> Vec<&'a &'a Usage> {
+    known.usages.iter().filter(|usage| is_used_up(known, usage)).collect()
+}
+
+/// Whether the memory of the job on this host was used up, and a process was killed by the signal that the kernel sends then. The
+/// kernel's own count of kills is gone with the control group of a step where that is of an older hierarchy.
+pub(super) fn is_used_up(known: &Known<'_>, usage: &Usage) -> bool {
+    let is_killed = |failure: &FailedProcess| failure.signal() == Some(SIGKILL);
+    // Of several hosts it is not known how much each had.
+    let allocated = known.job.managed_memory_bytes().filter(|_| known.job.hosts.len() == 1);
+    let peak = usage.figure(Figure::PeakMemory).filter(|_| usage.by == MeasuredBy::ControlGroup);
+    let is_full = allocated.zip(peak).is_some_and(|(allocated, peak)| peak >= allocated - allocated / 100);
+    is_full && usage.failed.iter().any(is_killed)
 }
 
 /// Whether a reason says that memory was used up: of LSF, HTCondor, Torque/PBS and the kernel.

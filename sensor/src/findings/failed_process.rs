@@ -7,6 +7,7 @@
 //! Not here: how the job ended (`job_end`), which failures are known (`job_usage`).
 
 use super::Known;
+use super::cause::{self, SIGKILL};
 use super::job_end::{JobEnd, signal_text, status_text};
 use wire::api::findings::{Finding, FindingKind};
 use wire::call::failed_process::{FailedProcess, passes_on};
@@ -107,7 +108,8 @@ fn ended<'a>(known: &Known<'_>, usage: &'a Usage, end: JobEnd) -> Option<Ended<'
     let last = usage.failed.iter().find(is_it)?;
     let (mut first, mut beside, mut child) = (last, Vec::new(), None);
     // Each step leads to one that is listed later, so this ends.
-    while let Some((next, others)) = below(first, &usage.failed) {
+    let is_full = cause::is_used_up(known, usage);
+    while let Some((next, others)) = below(first, &usage.failed, is_full) {
         (first, beside) = (next, others);
         child.get_or_insert(next);
     }
@@ -119,10 +121,12 @@ fn ended<'a>(known: &Known<'_>, usage: &'a Usage, end: JobEnd) -> Option<Ended<'
     Some(Ended { usage, last, first, gap_secs, beside })
 }
 
-/// The failure below `failure` that it passed on, the last one, and others that it may have passed on as well.
+/// The failure below `failure` that it passed on, the last one, and others that it may have passed on as well. If memory was
+/// used up (`is_full`), a launcher passes on by a status of its own that a process was killed.
 fn below<'a>(
     failure: &FailedProcess,
     all: &'a [FailedProcess],
+    is_full: bool,
 ) -> Option<(&'a FailedProcess, Vec<&'a FailedProcess>)> {
     let at = all.iter().position(|other| other == failure)?;
     let earlier = &all[at + 1..];
@@ -138,7 +142,9 @@ fn below<'a>(
     }
     let is_just_ended = |other: &&FailedProcess| secs_between(other, failure) <= LAUNCHER_ENDS_AFTER_SECS;
     let has_parent_here = |other: &&FailedProcess| all.iter().any(|parent| parent.pid == other.parent);
-    let mut started = earlier.iter().filter(is_passed_on).filter(is_just_ended);
+    let is_killed = |other: &&FailedProcess| is_full && other.signal() == Some(SIGKILL);
+    let mut started =
+        earlier.iter().filter(|other| is_passed_on(other) || is_killed(other)).filter(is_just_ended);
     started.find(|other| !has_parent_here(other)).map(|process| (process, Vec::new()))
 }
 
@@ -210,9 +216,13 @@ mod tests {
 
     /// Name of the first failure below the last, and of those beside it.
     fn first(all: Vec<FailedProcess>) -> (String, Vec<String>) {
+        first_if(all, false)
+    }
+
+    fn first_if(all: Vec<FailedProcess>, is_full: bool) -> (String, Vec<String>) {
         let all = stated(all);
         let (mut first, mut beside) = (&all[0], Vec::new());
-        while let Some((next, others)) = below(first, &all) {
+        while let Some((next, others)) = below(first, &all, is_full) {
             (first, beside) = (next, others);
         }
         (first.name.to_string(), beside.iter().map(|other| other.name.to_string()).collect())
@@ -250,6 +260,13 @@ mod tests {
             failure("slurm_script", 10, 1, ONE, 60_000),
         ];
         assert_eq!(first(srun).0, "solver");
+        let killed = vec![
+            failure("probe", 19, 18, ONE, 57_000),
+            failure("solver", 21, 20, 9, 59_900),
+            failure("srun", 11, 10, ONE, 60_000),
+        ];
+        assert_eq!(first(killed.clone()).0, "probe");
+        assert_eq!(first_if(killed, true).0, "solver", "memory was used up");
         let other = vec![failure("solver", 21, 20, ONE, 59_000), failure("bash", 10, 1, ONE, 60_000)];
         assert_eq!(first(other).0, "bash", "a shell starts its children itself");
     }

@@ -258,6 +258,23 @@ fn memory_that_is_used_up_is_the_cause_before_the_process_that_was_killed() {
         killed.kinds(),
         [FindingKind::OutOfMemory, FindingKind::FailedProcess, FindingKind::MemoryNearLimit]
     );
+    // The count of the kernel is gone, and the middleware says nothing of it.
+    let gone = failed().used("wn01", 7800, 8190).failed("grep", ONE, 1996).failed("python3", 9, 1998);
+    let gone = gone.child("srun", (43, 8), ONE, 1999).ended("1:0", "");
+    assert_eq!(
+        explanation(&gone.findings()),
+        "A process of it on wn01 was killed while its memory was used up: at most 8.0 GiB of 8.0 GiB."
+    );
+    assert_eq!(
+        gone.findings()[1].text,
+        "Its process python3 (42) on wn01 was killed by signal 9 (SIGKILL), and the job with it."
+    );
+    let other = failed().used("wn01", 7800, 8000).failed("python3", 9, 1999).ended("137", "");
+    assert_eq!(
+        other.kinds(),
+        [FindingKind::FailedProcess, FindingKind::MemoryNearLimit],
+        "there was memory left"
+    );
     let stated = failed().fact(Fact::State, "OUT_OF_MEMORY").ended("0:125", "");
     assert_eq!(stated.kinds(), [FindingKind::OutOfMemory]);
     assert_eq!(failed().ended("", "TERM_MEMLIMIT: job killed").kinds(), [FindingKind::OutOfMemory]);
