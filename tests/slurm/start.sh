@@ -4,11 +4,12 @@
 #   start.sh FOLDER      starts it and waits until its one host takes jobs; SLURM_CONF is FOLDER/slurm.conf then,
 #                        and the first job has the number FIRST_JOB, by default 1; the host has CPUS, by default 2,
 #                        however many it really has; with ACCOUNTING=1 also slurmdbd, with MariaDB, that
-#                        uses DATABASE_MEMORY, by default 256M
+#                        uses DATABASE_MEMORY, by default 256M; with GROUPS_MIB=N each job has control groups and no
+#                        more memory than it asks for, of N MiB in all
 #   start.sh FOLDER stop ends it
 #
 # It needs Debian's munge, slurmctld, slurmd and slurm-client, for accounting also slurmdbd and mariadb-server, and touches
-# nothing outside FOLDER.
+# nothing outside FOLDER but control groups.
 set -euo pipefail
 folder=$(realpath "$1")
 export SLURM_CONF=$folder/slurm.conf
@@ -28,6 +29,8 @@ end() {
 if [ "${2:-start}" = stop ]; then
     scancel --user=root 2> /dev/null || true
     end slurmd
+    # Slurm leaves its own group, which another Slurm of this host may use.
+    rmdir /sys/fs/cgroup/*/slurm_"$(hostname -s)"/{uid_0,} 2> /dev/null || true
     end slurmctld
     end slurmdbd
     end mariadb
@@ -42,6 +45,11 @@ free = [socket.socket() for _ in range(4)]
 for one in free:
     one.bind(("127.0.0.1", 0))
 print(*(one.getsockname()[1] for one in free))')
+
+processes=linuxproc tasks=none amount=CR_Core memory=
+if [ -n "${GROUPS_MIB:-}" ]; then
+    processes=cgroup tasks=cgroup amount=CR_Core_Memory memory="RealMemory=$GROUPS_MIB"
+fi
 
 mkdir -p "$folder/state" "$folder/spool"
 chmod 755 "$folder"
@@ -67,17 +75,25 @@ SlurmctldLogFile=$folder/slurmctld.log
 SlurmdLogFile=$folder/slurmd.log
 JobCompType=jobcomp/filetxt
 JobCompLoc=$folder/jobcomp.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType=proctrack/$processes
+TaskPlugin=task/$tasks
 SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
+SelectTypeParameters=$amount
 SchedulerParameters=sched_interval=1
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides
-NodeName=$host NodeAddr=127.0.0.1 CPUs=${CPUS:-2} State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=${CPUS:-2} $memory State=UNKNOWN
 PartitionName=all Nodes=$host Default=YES State=UP
 CONF
+
+if [ -n "$memory" ]; then
+    cat > "$folder/cgroup.conf" <<CONF
+CgroupPlugin=autodetect
+ConstrainRAMSpace=yes
+ConstrainCores=no
+CONF
+fi
 
 munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" \
     --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" --seed-file="$folder/munged.seed"

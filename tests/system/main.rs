@@ -103,6 +103,8 @@ mod slurm_accounting;
 #[cfg(feature = "slurm")]
 mod slurm_findings;
 #[cfg(feature = "slurm")]
+mod slurm_groups;
+#[cfg(feature = "slurm")]
 mod slurm_job;
 #[cfg(feature = "slurm")]
 mod slurm_usage;

@@ -13,6 +13,8 @@ pub(crate) struct Slurm {
     first_job: u32,
     cpus: u32,
     is_accounted: bool,
+    /// Memory of all jobs in MiB, if jobs have control groups.
+    groups_mib: Option<u32>,
 }
 
 impl Slurm {
@@ -23,17 +25,25 @@ impl Slurm {
 
     /// As [`Slurm::start`], on a host of so many CPUs, whether it has them or not.
     pub(crate) fn start_with(folder: &Path, first_job: u32, cpus: u32) -> Slurm {
-        Slurm { folder: folder.to_owned(), first_job, cpus, is_accounted: false }.started()
+        Slurm::started(folder, first_job, cpus, |_| {})
     }
 
     /// As [`Slurm::start_with`], with slurmdbd and its database.
     pub(crate) fn start_accounted(folder: &Path, first_job: u32, cpus: u32) -> Slurm {
-        Slurm { folder: folder.to_owned(), first_job, cpus, is_accounted: true }.started()
+        Slurm::started(folder, first_job, cpus, |slurm| slurm.is_accounted = true)
     }
 
-    fn started(self) -> Slurm {
-        assert!(self.run(&["start"]), "Slurm does not start");
-        self
+    /// As [`Slurm::start_with`]; each job has control groups, and so much memory is for all.
+    pub(crate) fn start_with_groups(folder: &Path, first_job: u32, cpus: u32, mib: u32) -> Slurm {
+        Slurm::started(folder, first_job, cpus, |slurm| slurm.groups_mib = Some(mib))
+    }
+
+    fn started(folder: &Path, first_job: u32, cpus: u32, with: impl FnOnce(&mut Slurm)) -> Slurm {
+        let folder = folder.to_owned();
+        let mut slurm = Slurm { folder, first_job, cpus, is_accounted: false, groups_mib: None };
+        with(&mut slurm);
+        assert!(slurm.run(&["start"]), "Slurm does not start");
+        slurm
     }
 
     /// The output of a command of Slurm; times are seconds since 1970.
@@ -81,6 +91,7 @@ impl Slurm {
             .env("FIRST_JOB", self.first_job.to_string())
             .env("CPUS", self.cpus.to_string())
             .env("ACCOUNTING", if self.is_accounted { "1" } else { "" })
+            .env("GROUPS_MIB", self.groups_mib.map_or(String::new(), |mib| mib.to_string()))
             .arg(&self.folder)
             .args(words)
             .status();
