@@ -5,7 +5,7 @@
 //! `memory.usage_in_bytes`, `memory.limit_in_bytes`, `memory.oom_control` and `cpu.stat` of the older ones (cgroup-v1/).
 //! A file that is not there is an amount that is not known. Not here: which group is a job's (`serving::job_names`).
 
-use super::measurement::GroupReading;
+use super::measurement::{Extent, GroupReading};
 use crate::serving::job_names::ControlGroups;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -16,15 +16,6 @@ const LEN_MAX_BYTES: u64 = 8 << 10;
 
 /// Most groups below that of a job that are read: of its steps and their tasks.
 const GROUPS_BELOW_MAX: usize = 256;
-
-/// What is read of the groups of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// The group of the job alone.
-    Job,
-    /// Also its limit and the groups below it: in the older hierarchies a kill for want of memory counts in the process's own group alone.
-    Whole,
-}
 
 /// Reads the groups of a job; `root` is where the hierarchies are mounted, `/sys/fs/cgroup`.
 #[must_use]

@@ -111,6 +111,16 @@ impl Reading {
     }
 }
 
+/// What is read of the groups of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// The group of the job alone.
+    #[default]
+    Job,
+    /// Also its limit and the groups below it: in the older hierarchies a kill for want of memory counts in the process's own group alone.
+    Whole,
+}
+
 /// What was read of the control group of a job; an amount is `None` if the kernel has no file of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupReading {

@@ -5,7 +5,7 @@
 //! assigned. A measurement is over when no process has been left for some seconds. What a user can open is bounded.
 //! Not here: reading control groups, writing reports (`worker`).
 
-use super::measurement::{Counters, GroupReading, Measurement, Reading};
+use super::measurement::{Counters, Extent, GroupReading, Measurement, Reading};
 use crate::job_series::piece::{Point, Whose};
 use crate::process::source::View;
 use crate::serving::job_names;
@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::call::failed_process::FailedProcess;
-use wire::process::ProcessKey;
 use wire::process::delta::PROCESSES_MAX;
+use wire::process::{Life, ProcessKey};
 use wire::time::Time;
 
 mod members;
@@ -184,7 +184,7 @@ struct Running {
     /// When the last sweep was, in nanoseconds since boot.
     last_ns: Option<u64>,
     /// Jobs whose control groups are to be read at once: they may be gone soon.
-    urgent: BTreeSet<u64>,
+    urgent: BTreeMap<u64, Extent>,
     /// Claims of each user in the minute.
     claims: BTreeMap<u32, u32>,
     minute: u64,
@@ -225,17 +225,20 @@ impl Meter {
         let next = view.lives.next();
         let from = self.running.ended_next.replace(next).unwrap_or(next);
         let (lives, _) = view.lives.since(from);
-        let jobs = lives.filter_map(|life| self.members.get(&life.key)).map(|member| member.job);
-        self.running.urgent.extend(jobs);
+        for life in lives {
+            if let Some(member) = self.members.get(&life.key) {
+                self.running.urge(member.job, extent_of(life));
+            }
+        }
     }
 
     /// Takes the jobs whose control groups are to be read at once, and the paths of these: they have become known, or a
     /// process of the job has ended, perhaps the last one, and the middleware removes them then.
-    pub fn take_urgent(&mut self) -> Vec<(JobKey, Arc<job_names::ControlGroups>)> {
+    pub fn take_urgent(&mut self) -> Vec<(JobKey, Arc<job_names::ControlGroups>, Extent)> {
         let urgent = std::mem::take(&mut self.running.urgent);
-        let jobs = urgent.iter().filter_map(|number| self.jobs.get(number));
-        let with = jobs.filter(|job| !job.groups.paths.is_empty());
-        with.map(|job| (job.key.clone(), Arc::clone(&job.groups))).collect()
+        let jobs = urgent.iter().filter_map(|(number, extent)| Some((self.jobs.get(number)?, *extent)));
+        let with = jobs.filter(|(job, _)| !job.groups.paths.is_empty());
+        with.map(|(job, extent)| (job.key.clone(), Arc::clone(&job.groups), extent)).collect()
     }
 
     /// The points of all jobs that run, at the moment of the last sweep.
@@ -378,6 +381,12 @@ impl Meter {
     fn job_of(&mut self, number: u64) -> Option<&mut Job> {
         self.jobs.get_mut(&number)
     }
+}
+
+/// What is to be read of the groups of a job after the end of this process: the kernel counts its kills below them.
+fn extent_of(life: &Life) -> Extent {
+    const SIGKILL: u32 = 9;
+    if life.code & 0x7f == SIGKILL { Extent::Whole } else { Extent::Job }
 }
 
 /// The key of what a process serves; `None` if nothing proves it and its user is not known.

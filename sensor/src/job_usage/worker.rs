@@ -4,8 +4,8 @@
 //! up to a bound, and the trouble is shown. A line is on disk before the state without its measurement. The thread may
 //! hang on a directory of users, so the end of the sensor does not wait for it without end.
 
-use super::control_group::{self, Extent};
-use super::measurement::GroupReading;
+use super::control_group;
+use super::measurement::{Extent, GroupReading};
 use super::meter::{JobKey, Meter, Now, Report};
 use super::usage_log::{self, LEN_MAX_BYTES, Line, NAME};
 use crate::history::failure::Failure;
@@ -318,7 +318,10 @@ impl UsageTap {
         let Ok(mut groups) = self.shared.groups.try_lock() else { return false };
         let urgent = self.meter.take_urgent();
         let is_some = !urgent.is_empty();
-        groups.wanted.extend(urgent.into_iter().map(|(key, paths)| (key, (paths, Extent::Whole))));
+        for (key, paths, extent) in urgent {
+            let wanted = groups.wanted.entry(key).or_insert((paths, extent));
+            wanted.1 = wanted.1.max(extent);
+        }
         is_some
     }
 }

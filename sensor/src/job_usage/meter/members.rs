@@ -2,9 +2,9 @@
 //!
 //! Pure. Not here: the jobs themselves ([`super`]).
 
-use super::{ENDED_KNOWN_NS, ENDED_MAX, Ended, Job, Member, Meter, Now, Running, key_of};
+use super::{ENDED_KNOWN_NS, ENDED_MAX, Ended, Job, Member, Meter, Now, Running, extent_of, key_of};
 use crate::job_usage::failures::failure_of;
-use crate::job_usage::measurement::{Counters, Reading};
+use crate::job_usage::measurement::{Counters, Extent, Reading};
 use crate::process::source::View;
 use crate::serving::job_table::ServedJob;
 use std::collections::BTreeSet;
@@ -20,6 +20,9 @@ impl Meter {
         let (lives, _) = view.lives.since(self.running.lives_next.replace(next).unwrap_or(next));
         for life in lives {
             let (reading, end_ns) = (Reading::of_life(life), life.end_ns.min(now.boot_ns));
+            if let Some(member) = self.members.get(&life.key) {
+                self.running.urge(member.job, extent_of(life));
+            }
             if !self.end(life.key, reading, end_ns, now) {
                 self.note_end(life.key, reading, end_ns, now);
             }
@@ -147,7 +150,7 @@ impl Meter {
         let (started, reading) = (now.time_of(process.start_ns), member.last);
         let Some(job) = self.jobs.get_mut(&member.job) else { return };
         if job.measured.processes == 0 {
-            self.running.urgent.insert(member.job);
+            self.running.urge(member.job, Extent::Whole);
         }
         job.idle_since_ns = None;
         let measured = &mut job.measured;
@@ -199,7 +202,7 @@ impl Meter {
         let used = last.since(member.base);
         let used = if has_parent { used.without_io() } else { used };
         if let Some(job) = self.jobs.get_mut(&member.job) {
-            self.running.urgent.insert(member.job);
+            self.running.urge(member.job, Extent::Job);
             job.replace(member.last, Reading::default());
             job.measured.ended = job.measured.ended.plus(used);
             job.measured.until = job.measured.until.max(now.time_of(end_ns));
@@ -265,6 +268,12 @@ impl Meter {
 }
 
 impl Running {
+    /// The groups of a job are to be read at once.
+    pub(super) fn urge(&mut self, job: u64, extent: Extent) {
+        let known = self.urgent.entry(job).or_default();
+        *known = extent.max(*known);
+    }
+
     /// The member at a position of the table of processes.
     fn at(&self, place: usize) -> Option<ProcessKey> {
         self.places.get(place).copied().flatten()

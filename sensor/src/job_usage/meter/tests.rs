@@ -305,27 +305,30 @@ fn control_groups_are_known_again_after_a_restart() {
 #[test]
 fn control_groups_are_read_at_once_when_a_job_begins_and_when_a_process_of_it_ends() {
     let mut host = Host::default();
-    let urgent = |host: &mut Host| -> Vec<String> {
-        host.meter.take_urgent().into_iter().map(|(key, _)| key.job.to_string()).collect()
+    let urgent = |host: &mut Host| -> Vec<(String, Extent)> {
+        let urgent = host.meter.take_urgent().into_iter();
+        urgent.map(|(key, _, extent)| (key.job.to_string(), extent)).collect()
     };
+    let job = |extent: Extent| [("slurm:1".to_owned(), extent)];
+    let none: [(String, Extent); 0] = [];
     host.sweep(
         &[(5, 1, 10), (6, 1, 10), (7, 1, 10)],
         vec![(5, proved(1)), (6, proved(1)), (7, served("slurm:2", 1000))],
     );
-    assert_eq!(urgent(&mut host), ["slurm:1"], "the other has no known group");
+    assert_eq!(urgent(&mut host), job(Extent::Whole), "the other has no known group");
     host.sweep(&[(5, 1, 10), (6, 2, 10), (7, 1, 10)], Vec::new());
-    assert_eq!(urgent(&mut host), [] as [String; 0]);
+    assert_eq!(urgent(&mut host), none);
     host.sweep(&[(5, 1, 10)], Vec::new());
-    assert_eq!(urgent(&mut host), ["slurm:1"]);
+    assert_eq!(urgent(&mut host), job(Extent::Job));
     host.meter.ended_between(&host.view);
-    assert_eq!(urgent(&mut host), [] as [String; 0]);
-    host.view.lives.exit(life(5, host.secs, Some(1)));
+    assert_eq!(urgent(&mut host), none);
+    host.view.lives.exit(Life { code: 9, ..life(5, host.secs, Some(1)) });
     host.meter.ended_between(&host.view);
-    assert_eq!(urgent(&mut host), ["slurm:1"], "before the sweep that counts it");
+    assert_eq!(urgent(&mut host), job(Extent::Whole), "before the sweep that counts it");
     host.meter.ended_between(&host.view);
-    assert_eq!(urgent(&mut host), [] as [String; 0]);
+    assert_eq!(urgent(&mut host), none);
     host.sweep(&[], Vec::new());
-    assert_eq!(urgent(&mut host), ["slurm:1"], "it is known for some seconds after its last process");
+    assert_eq!(urgent(&mut host), job(Extent::Whole), "it is known for some seconds after its last process");
 }
 
 #[test]
