@@ -385,8 +385,8 @@ impl Meter {
 
 /// What is to be read of the groups of a job after the end of this process: the kernel counts its kills below them.
 fn extent_of(life: &Life) -> Extent {
-    const SIGKILL: u32 = 9;
-    if life.code & 0x7f == SIGKILL { Extent::Whole } else { Extent::Job }
+    const SIGKILL: u8 = 9;
+    if life.signal() == Some(SIGKILL) { Extent::Whole } else { Extent::Job }
 }
 
 /// The key of what a process serves; `None` if nothing proves it and its user is not known.

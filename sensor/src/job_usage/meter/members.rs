@@ -110,6 +110,11 @@ impl Meter {
         let member = self.members.get(&process).map(|member| member.job);
         if let Some(job) = member.and_then(|number| self.jobs.get_mut(&number)).filter(|job| job.key == key) {
             // The groups are not stored: after a restart they become known again.
+            if job.groups.paths.is_empty()
+                && let Some(number) = member
+            {
+                self.running.urge(number, Extent::Whole);
+            }
             job.groups = Arc::clone(&served.groups);
             return;
         }

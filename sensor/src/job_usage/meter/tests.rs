@@ -297,8 +297,10 @@ fn control_groups_are_known_again_after_a_restart() {
     let mut again = Host { meter, secs: host.secs + 1, ..Host::default() };
     again.sweep(&[(5, 1, 10)], Vec::new());
     assert_eq!(again.meter.with_groups().count(), 0);
+    assert_eq!(again.meter.take_urgent(), []);
     again.sweep(&[(5, 1, 10)], vec![(5, proved(1))]);
     assert_eq!(again.meter.with_groups().count(), 1);
+    assert_eq!(again.meter.take_urgent().len(), 1, "its limit is not known");
     assert_eq!(again.meter.count(), 1);
 }
 
